@@ -489,7 +489,7 @@ func TestAnAmbiguityIsToldWithWhatItsLatestAttemptSays(t *testing.T) {
 		return s
 	}
 	var first, second []ledger.Settlement
-	for _, m := range claimAll(t, l, batch("m", 100), "a").Messages {
+	for _, m := range claimAll(t, l, batch("m", tier.Size(40, 100)), "a").Messages {
 		first, second = append(first, again(m, 1)), append(second, again(m, 2))
 	}
 	settleAll(t, l, first)

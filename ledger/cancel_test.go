@@ -8,7 +8,6 @@ import (
 
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
 )
 
@@ -94,12 +93,12 @@ func TestNothingIsCancelledThatMayBeTaken(t *testing.T) {
 // TestNothingIsBothCancelledAndSent while two instances claim the messages that operators cancel.
 func TestNothingIsBothCancelledAndSent(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
+	rig := lend(t)
+	url, db := rig.url, rig.db
 	ledgers := []*ledger.Ledger{
-		connect(t, ledger.Config{URL: url, MaxConns: 4}),
-		connect(t, ledger.Config{URL: url, MaxConns: 4}),
+		connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 4)}),
+		connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 4)}),
 	}
-	db := raw(t, url)
 	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a"})
 	n := tier.Size(150, 1500)
 	letWait(t, db, n)

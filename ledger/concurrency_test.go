@@ -11,17 +11,16 @@ import (
 	"dispatcher/admission"
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 )
 
 // Eight goroutines claim and settle on three channels, some of them limited below what arrives.
 // Each claim names another subset of the channels.
 func TestConcurrentClaimsGrantExactlyWhatTheyDecidedAndNeverMore(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	db := raw(t, url)
-	first := connect(t, ledger.Config{URL: url, MaxConns: 8})
-	second := connect(t, ledger.Config{URL: url, MaxConns: 8})
+	rig := lend(t)
+	url, db := rig.url, rig.db
+	first := connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 8)})
+	second := connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 8)})
 	apply(t, first,
 		ledger.ChannelSpec{Name: "a", ActiveMax: 60, Limits: []admission.Limit{
 			limit(admission.Second, 200), limit(admission.Day, 700),
@@ -32,7 +31,7 @@ func TestConcurrentClaimsGrantExactlyWhatTheyDecidedAndNeverMore(t *testing.T) {
 		ledger.ChannelSpec{Name: "c", ActiveMax: 40, Limits: []admission.Limit{
 			limit(admission.Minute, 300),
 		}})
-	rounds := tier.Size(8, 30)
+	rounds := tier.Size(5, 30)
 	subsets := [][]string{{"a", "b", "c"}, {"b", "c"}, {"a", "c"}, {"a", "b"}}
 	var given atomic.Int64
 	var workers sync.WaitGroup
@@ -131,8 +130,9 @@ func TestConcurrentClaimsOfTheSameMessagesStoreThemOnce(t *testing.T) {
 // Two instances recover the same lost attempts at the same time.
 func TestConcurrentSettlementsOfTheSameAttemptsTakeEffectOnce(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l := connect(t, ledger.Config{URL: url, MaxConns: 8})
+	rig := lend(t)
+	url, db := rig.url, rig.db
+	l := connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 8)})
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 1000}, ledger.ChannelSpec{
 		Name: "b", ActiveMax: 1000,
 	})
@@ -151,7 +151,6 @@ func TestConcurrentSettlementsOfTheSameAttemptsTakeEffectOnce(t *testing.T) {
 		})
 	}
 	workers.Wait()
-	db := raw(t, url)
 	if n := scalar[int64](t, db, `select sum(active) from audit.active`); n != 0 {
 		t.Errorf("%d slots are taken", n)
 	}

@@ -105,7 +105,7 @@ func rotation(n int) string {
 func TestFourInstancesTakeTurnsInOneCircle(t *testing.T) {
 	t.Parallel()
 	ledgers, url := openTurns(t, 4)
-	claims := tier.Size(8, 40)
+	claims := tier.Size(4, 40)
 	want := 0
 	for generation := range 2 {
 		var workers sync.WaitGroup

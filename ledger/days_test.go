@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
@@ -109,7 +110,7 @@ func TestAnIdIsStoredOnceAcrossATurnAndMidnight(t *testing.T) {
 	apply(t, processes[0], ledger.ChannelSpec{Name: "a"})
 	today := ledger.DayAt(scalar[time.Time](t, db, `select clock_timestamp()`))
 	var now int64
-	const rounds, batches, n = 6, 8, 20
+	rounds, batches, n := tier.Size(3, 6), 8, 20
 	for round := range rounds {
 		wrong, before := today+ledger.Day(round%3)-1, now
 		processes[1].Believe(wrong, before)
@@ -155,7 +156,7 @@ func TestAnIdIsStoredOnceAcrossATurnAndMidnight(t *testing.T) {
 			}
 		}
 	}
-	const all = rounds * (batches*n + 1)
+	all := rounds * (batches*n + 1)
 	for what, want := range map[string]int{
 		`select count(*) from dispatcher.messages`:           all,
 		`select count(distinct id) from dispatcher.messages`: all,

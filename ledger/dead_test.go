@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 )
 
 // deadOnes stores dead records with these ids, one offset after the other.
@@ -152,8 +152,8 @@ func TestDeadRecordsAreListedByFilter(t *testing.T) {
 // the released one.
 func TestNoRecordIsLostWhileAnIDIsGivenBack(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l := connect(t, ledger.Config{URL: url, MaxConns: 4})
+	url := lend(t).url
+	l := connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 4)})
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	const n = 40
 	intakes := map[ledger.Intake]int{}

@@ -9,7 +9,6 @@ import (
 	"dispatcher/admission"
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 )
 
 // eachTenant is a limit that each tenant has.
@@ -158,11 +157,11 @@ func TestASlidingLimitOfATenantKeepsItsPaceWhenItsRowIsMadeAgain(t *testing.T) {
 // routing is applied again and rows are dropped.
 func TestClaimsOfNewTenantsAreExact(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	db := raw(t, url)
+	rig := lend(t)
+	url, db := rig.url, rig.db
 	instances := []*ledger.Ledger{
-		connect(t, ledger.Config{URL: url, MaxConns: 8}),
-		connect(t, ledger.Config{URL: url, MaxConns: 8}),
+		connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 8)}),
+		connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 8)}),
 	}
 	document := []admission.Limit{eachTenant(admission.Day, 15)}
 	applyLimits(t, instances[0], nil, document...)

@@ -60,6 +60,9 @@ func (s *Routing) Versions(ctx context.Context) (all []RoutingVersion, err error
 	return all, nil
 }
 
+// Closed reports whether Close was called.
+func (l *Ledger) Closed() bool { return l.closing.Err() != nil }
+
 // LetGo resets everything that a ledger keeps between claims or holds in the server.
 func (l *Ledger) LetGo() {
 	turns, heart := &l.Claims.turns, &l.Instances.heart

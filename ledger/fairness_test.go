@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 )
@@ -74,7 +75,7 @@ func TestTenantsTakeFairTurns(t *testing.T) {
 		want   map[string]int
 	}{
 		"a small one beside a campaign": {
-			map[string]int{"bulk/big": 5000, "bulk/small": 10},
+			map[string]int{"bulk/big": 1000, "bulk/small": 10},
 			500,
 			map[string]int{"bulk/big": 490, "bulk/small": 10},
 		},
@@ -165,7 +166,8 @@ func TestCodesBetweenDoNotMoveTheTurnsOfACampaign(t *testing.T) {
 	}
 	l, db := lined(t, queues)
 	served := map[string]int{}
-	for round := range 20 {
+	rounds := tier.Size(10, 20)
+	for round := range rounds {
 		store(t, db, "id, lane, tenant, state, next_at", `
 			select concat_ws('-', 'code', $1::int, n), 'otp', 't09', 'waiting', now()
 			from generate_series(1, 4) n`, round)
@@ -178,8 +180,8 @@ func TestCodesBetweenDoNotMoveTheTurnsOfACampaign(t *testing.T) {
 		}
 	}
 	for name := range queues {
-		if served[name] != 10 {
-			t.Errorf("%s was served %d times of 200, want 10", name, served[name])
+		if served[name] != rounds/2 {
+			t.Errorf("%s was served %d times of %d, want %d", name, served[name], 10*rounds, rounds/2)
 		}
 	}
 }
@@ -254,21 +256,22 @@ func TestTwoClaimersSideBySideDoNotStarve(t *testing.T) {
 
 func TestManyClaimersDrainAQueueWithoutWaitingInACircle(t *testing.T) {
 	t.Parallel()
-	l, db := lined(t, map[string]int{"bulk/x": 1500, "bulk/y": 700, "otp/z": 300})
+	n := tier.Size(4, 20)
+	l, db := lined(t, map[string]int{"bulk/x": 75 * n, "bulk/y": 35 * n, "otp/z": 15 * n})
 	var claimers sync.WaitGroup
 	for range 4 {
 		claimers.Go(func() {
 			for empty := 0; empty < 3; {
-				if got, _ := pick(t, l, 100, true); len(got) == 0 {
+				if got, _ := pick(t, l, 5*n, true); len(got) == 0 {
 					empty++
 				}
 			}
 		})
 	}
 	claimers.Wait()
-	if n := scalar[int](t, db,
-		`select count(*) from dispatcher.attempts where attempt = 1`); n != 2500 {
-		t.Errorf("%d of 2500 messages were sent", n)
+	if got := scalar[int](t, db,
+		`select count(*) from dispatcher.attempts where attempt = 1`); got != 125*n {
+		t.Errorf("%d of %d messages were sent", got, 125*n)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"dispatcher/admission"
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
 )
 
@@ -445,12 +444,12 @@ func TestAnAttemptThatLostItsSlotIsSettledWithoutGivingItBackAgain(t *testing.T)
 // two channels in both orders. Each slot is freed once, and there is no deadlock.
 func TestSlotsAreFreedOnceWhoeverIsFirst(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url, MaxConns: 8}), raw(t, url)
+	url := lend(t).url
+	l, db := connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 8)}), raw(t, url)
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 1000}, ledger.ChannelSpec{
 		Name: "b", ActiveMax: 1000,
 	})
-	rounds := tier.Size(3, 10)
+	rounds := tier.Size(2, 10)
 	for round := range rounds {
 		settlements := accepted(claimAll(t, l, batch(fmt.Sprintf("a%d", round), 100), "a").Messages)
 		settlements = append(settlements,

@@ -81,7 +81,7 @@ func throughout(t *testing.T, url string) (over func()) {
 			select {
 			case <-done:
 				return
-			default:
+			case <-time.After(5 * time.Millisecond): // leaves the processors to the writers
 			}
 			if got := amiss(t, db, always...); got != "" {
 				t.Error("while it is written: " + got)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
@@ -40,13 +41,13 @@ func checkRising(t testing.TB, published []ledger.Notice) map[string]int {
 // a third publishes.
 func TestEventsOfAMessageAreNumberedAndTimedInTheirOrder(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l := connect(t, ledger.Config{URL: url, MaxConns: 8})
-	other := connect(t, ledger.Config{URL: url, MaxConns: 8})
+	rig := lend(t)
+	l := connect(t, ledger.Config{URL: rig.url, MaxConns: tier.Size(0, 8)})
+	other := connect(t, ledger.Config{URL: rig.url, MaxConns: tier.Size(0, 8)})
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
-	db := raw(t, url)
+	db := rig.db
 	var published []ledger.Notice
-	for round := range 12 {
+	for round := range tier.Size(4, 12) {
 		var shown []ledger.Message
 		err := runClaim(t.Context(), l, ledger.Claim{
 			Messages: batch(fmt.Sprintf("m%02d", round), 12), Channels: []string{"a"},
@@ -199,10 +200,10 @@ func TestAnEventIsTimedAfterItsMessageWasLocked(t *testing.T) {
 // takes over.
 func TestAClockThatIsSetBackDoesNotSetAnEventBack(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l := connect(t, ledger.Config{URL: url, MaxConns: 2})
+	rig := lend(t)
+	url, db := rig.url, rig.db
+	l := connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 2)})
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
-	db := raw(t, url)
 	m := claimAll(t, l, batch("m", 1), "a").Messages[0]
 	s := expecting(m, "r1")
 	s[0].Notice = &ledger.Notice{Kind: ledger.Status, Key: m.ID, Value: []byte("accepted")}

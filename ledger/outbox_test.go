@@ -13,7 +13,6 @@ import (
 
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 )
 
 // collect publishes until nothing is left, and returns the notices in order.
@@ -37,8 +36,8 @@ func collect(t testing.TB, l *ledger.Ledger) []ledger.Notice {
 
 func TestPublishKeepsTheOrderOfEachMessage(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l := connect(t, ledger.Config{URL: url, MaxConns: 8})
+	url := lend(t).url
+	l := connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 8)})
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	var workers sync.WaitGroup
 	for worker := range 6 {

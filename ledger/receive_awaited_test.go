@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
@@ -61,12 +62,12 @@ func TestAllSettlementsWhoseTimeIsOverAreSweptAtOnce(t *testing.T) {
 // event.
 func TestInstancesSweepWhatIsAwaitedTogether(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
+	rig := lend(t)
+	url, db := rig.url, rig.db
 	ledgers := []*ledger.Ledger{
-		connect(t, ledger.Config{URL: url, MaxConns: 4}),
-		connect(t, ledger.Config{URL: url, MaxConns: 4}),
+		connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 4)}),
+		connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 4)}),
 	}
-	db := raw(t, url)
 	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a"})
 	const n = 60
 	open := awaiting(t, ledgers[0], db, n)

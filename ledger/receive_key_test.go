@@ -11,7 +11,6 @@ import (
 
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
 )
 
@@ -345,10 +344,10 @@ const dueNow = `with a as (update dispatcher.awaited set due_at = now()),
 // attempts are written at the same time.
 func TestLateTruthsFromBothSidesContend(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url, MaxConns: 8}), raw(t, url)
+	url := lend(t).url
+	l, db := connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 8)}), raw(t, url)
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
-	rounds := tier.Size(3, 8)
+	rounds := tier.Size(2, 8)
 	for round := range rounds {
 		messages := claimAll(t, l, batch(fmt.Sprintf("m%d", round), 200), "a").Messages
 		late := accepted(messages)

@@ -2,9 +2,12 @@ package ledger_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 )
@@ -39,29 +42,36 @@ const chronicle = `select concat_ws(' | ', m.state,
 	from dispatcher.message_states m where m.id = 'm'`
 
 // TestAReceiptOfAnEarlierAttemptBesideTheFallback tries every receipt for a first attempt, by
-// reference or by key. The second attempt is accepted and delivered. The receipt comes before the
-// second attempt is settled, before its receipt, and after it.
+// reference or by key, in the long tier, and a sample in the fast one. The second attempt is
+// accepted and delivered. The receipt comes before the second attempt is settled, before its
+// receipt, and after it.
 func TestAReceiptOfAnEarlierAttemptBesideTheFallback(t *testing.T) {
 	t.Parallel()
-	outcomes := []provider.Outcome{provider.Refused, provider.Throttled, provider.Unknown}
-	for _, outcome := range outcomes {
-		for _, state := range []provider.ReceiptState{
-			provider.Pending, provider.Undelivered,
-			provider.Delivered,
-		} {
+	type beside struct {
+		outcome  provider.Outcome
+		state    provider.ReceiptState
+		by, when string
+	}
+	var cases []beside
+	for _, outcome := range []provider.Outcome{
+		provider.Refused, provider.Throttled, provider.Unknown,
+	} {
+		for _, state := range receiptStates {
 			for _, by := range []string{"reference", "key", "both"} {
 				for _, when := range []string{
-					"before it is settled", "before its receipt",
-					"after its receipt",
+					"before it is settled", "before its receipt", "after its receipt",
 				} {
-					t.Run(fmt.Sprint(outcome, " ", state, " by ", by, " ", when),
-						func(t *testing.T) {
-							t.Parallel()
-							besideFallback(t, outcome, state, by, when)
-						})
+					cases = append(cases, beside{outcome, state, by, when})
 				}
 			}
 		}
+	}
+	for _, c := range tier.Sample(cases, 4) {
+		t.Run(fmt.Sprint(c.outcome, " ", c.state, " by ", c.by, " ", c.when),
+			func(t *testing.T) {
+				t.Parallel()
+				besideFallback(t, c.outcome, c.state, c.by, c.when)
+			})
 	}
 }
 
@@ -143,8 +153,12 @@ func besideFallback(
 	}
 }
 
+var receiptStates = []provider.ReceiptState{
+	provider.Pending, provider.Undelivered, provider.Delivered,
+}
+
 // TestReceiptsOfTheOnlyAttempt tries every receipt for one attempt of each outcome, before and
-// after its settlement.
+// after its settlement, in the long tier, and a sample in the fast one.
 func TestReceiptsOfTheOnlyAttempt(t *testing.T) {
 	t.Parallel()
 	final := map[provider.Outcome]ledger.State{
@@ -152,21 +166,29 @@ func TestReceiptsOfTheOnlyAttempt(t *testing.T) {
 		provider.Throttled: ledger.Failed,
 		provider.Rejected:  ledger.Rejected, provider.Unknown: ledger.Unknown,
 	}
-	for outcome, ends := range final {
-		for _, state := range []provider.ReceiptState{
-			provider.Pending, provider.Undelivered,
-			provider.Delivered,
-		} {
+	type only struct {
+		outcome provider.Outcome
+		state   provider.ReceiptState
+		by      string
+		early   bool
+	}
+	var cases []only
+	for _, outcome := range slices.Sorted(maps.Keys(final)) {
+		for _, state := range receiptStates {
 			for _, by := range []string{"reference", "key", "both"} {
 				for _, early := range []bool{false, true} {
-					t.Run(fmt.Sprint(outcome, " ", state, " by ", by, " early ", early),
-						func(t *testing.T) {
-							t.Parallel()
-							onlyAttempt(t, outcome, ends, state, by, early)
-						})
+					cases = append(cases, only{outcome, state, by, early})
 				}
 			}
 		}
+	}
+	// Every fifth has each state with each way to name the attempt, early and late.
+	for _, c := range tier.Sample(cases, 5) {
+		t.Run(fmt.Sprint(c.outcome, " ", c.state, " by ", c.by, " early ", c.early),
+			func(t *testing.T) {
+				t.Parallel()
+				onlyAttempt(t, c.outcome, final[c.outcome], c.state, c.by, c.early)
+			})
 	}
 }
 

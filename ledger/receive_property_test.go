@@ -13,7 +13,6 @@ import (
 
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
 )
 
@@ -277,12 +276,12 @@ type failing interface {
 // receipts are expected.
 func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
+	rig := lend(t)
+	url, db := rig.url, rig.db
 	ledgers := []*ledger.Ledger{
-		connect(t, ledger.Config{URL: url, MaxConns: 1}),
-		connect(t, ledger.Config{URL: url, MaxConns: 1}),
+		connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 1)}),
+		connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 1)}),
 	}
-	db := raw(t, url)
 	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a", ActiveMax: 5})
 	n := 0
 	live := func(rt failing, l life) {

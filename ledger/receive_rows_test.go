@@ -220,16 +220,16 @@ func TestReceiptsAreFoundThroughTheirIndexes(t *testing.T) {
 // holds, by two instances at once. There is no deadlock, and every round has the same result.
 func TestSettlementsAndReceiptsContend(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
+	rig := lend(t)
+	url, db := rig.url, rig.db
 	ledgers := []*ledger.Ledger{
-		connect(t, ledger.Config{URL: url, MaxConns: 6}),
-		connect(t, ledger.Config{URL: url, MaxConns: 6}),
+		connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 6)}),
+		connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 6)}),
 	}
-	db := raw(t, url)
 	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a", ActiveMax: 10000}, ledger.ChannelSpec{
 		Name: "b", ActiveMax: 10000,
 	})
-	rounds := tier.Size(3, 8)
+	rounds := tier.Size(2, 8)
 	for round := range rounds {
 		contend(t, ledgers, round)
 		overdue(t, ledgers[0])

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/jackc/pgx/v5"
 
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 )
 
@@ -89,7 +90,7 @@ func TestEachChoiceVisitsExactlyTheMessagesOfTheRange(t *testing.T) {
 	spans := []span{{0, 0}, {time.Minute, time.Second}, {time.Hour, 3 * time.Hour}, {
 		24 * time.Hour, -time.Hour,
 	}}
-	for range 20 {
+	for range tier.Size(6, 20) {
 		spans = append(spans, span{
 			time.Duration(random.Int64N(int64(time.Hour))),
 			time.Duration(random.Int64N(int64(3 * time.Hour))),

@@ -15,7 +15,6 @@ import (
 	"dispatcher/admission"
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
 )
 
@@ -143,8 +142,8 @@ func spendings(t testing.TB, db *pgx.Conn) map[string]spending {
 // shared opens a ledger with a budget on channel a and one of tenant shop over all channels.
 func shared(t testing.TB) (l *ledger.Ledger, db *pgx.Conn, url string) {
 	t.Helper()
-	url = ledgertest.URL(t)
-	l, db = connect(t, ledger.Config{URL: url}), raw(t, url)
+	r := lend(t)
+	l, db, url = r.l, r.db, r.url
 	applyLimits(t, l, []admission.Limit{budget(admission.Scope{}, 1e9)},
 		budget(tenant("shop"), 1e9))
 	return l, db, url
@@ -160,18 +159,20 @@ func TestWhatComesBackIsTakenFromItsTallies(t *testing.T) {
 		}: "worker:7", admission.CounterPolicy{}: "region:eu",
 	} {
 		for lane, kept := range map[string]string{"otp": "lane:otp", "bulk": ""} {
-			l, db, _ := shared(t)
-			p := &party{policy, admission.Worker{ID: 7, Region: "eu"}, lane}
-			back := map[int64][]ledger.Refund{}
-			sent := claimAs(t, l, p, 3, back)
-			settleAll(t, l, rejected(sent[:2], back))
-			want := map[string]int64{pool: price, kept: price}
-			delete(want, "")
-			for channel, s := range spendings(t, db) {
-				if diff := cmp.Diff(spending{price, want}, s); diff != "" {
-					t.Errorf("policy %v, lane %s, channel %q: %s", policy, lane, channel, diff)
+			t.Run(fmt.Sprint(policy, " ", lane), func(t *testing.T) {
+				l, db, _ := shared(t)
+				p := &party{policy, admission.Worker{ID: 7, Region: "eu"}, lane}
+				back := map[int64][]ledger.Refund{}
+				sent := claimAs(t, l, p, 3, back)
+				settleAll(t, l, rejected(sent[:2], back))
+				want := map[string]int64{pool: price, kept: price}
+				delete(want, "")
+				for channel, s := range spendings(t, db) {
+					if diff := cmp.Diff(spending{price, want}, s); diff != "" {
+						t.Errorf("policy %v, lane %s, channel %q: %s", policy, lane, channel, diff)
+					}
 				}
-			}
+			})
 		}
 	}
 }
@@ -208,20 +209,22 @@ func TestTalliesGetBackNoMoreThanTheyHold(t *testing.T) {
 			price, map[string]int64{"lane:otp": price, "worker:7": price},
 		}},
 	} {
-		l, db, _ := shared(t)
-		back := map[int64][]ledger.Refund{}
-		sent := claimAs(t, l, &party{
-			admission.Even{},
-			admission.Worker{ID: 7, Region: "eu"},
-			"otp",
-		}, 3, back)
-		execute(t, db, `update dispatcher.limits set `+tc.sql+` where channel = 'a'`)
-		for range 2 { // to settle again has no effect
-			settleAll(t, l, rejected(sent[:2], back))
-		}
-		if diff := cmp.Diff(tc.want, spendings(t, db)["a"]); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			l, db, _ := shared(t)
+			back := map[int64][]ledger.Refund{}
+			sent := claimAs(t, l, &party{
+				admission.Even{},
+				admission.Worker{ID: 7, Region: "eu"},
+				"otp",
+			}, 3, back)
+			execute(t, db, `update dispatcher.limits set `+tc.sql+` where channel = 'a'`)
+			for range 2 { // to settle again has no effect
+				settleAll(t, l, rejected(sent[:2], back))
+			}
+			if diff := cmp.Diff(tc.want, spendings(t, db)["a"]); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+		})
 	}
 }
 

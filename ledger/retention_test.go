@@ -452,7 +452,7 @@ func TestADayIsDroppedWithAllThatRefersToIt(t *testing.T) {
 func TestWhoHasKeptTheDaysLeavesNoLock(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)
-	for range 100 {
+	for range tier.Size(20, 100) {
 		if k.keep(t, week).Elsewhere {
 			t.Fatal("the lock is taken")
 		}
@@ -555,7 +555,7 @@ func TestAKeeperThatIsCutOffAnywhereIsFollowedByAnother(t *testing.T) {
 	c := &cutter{url: k.url}
 	l := connect(t, ledger.Config{URL: k.url, Tracer: c})
 	suffix := strings.ReplaceAll((k.today - 9).String(), "-", "")
-	for n := 1; ; n += tier.Size(4, 1) {
+	for n := 1; ; n += tier.Size(7, 1) {
 		k.message(t, fmt.Sprint("old", n), 120, hour)
 		k.message(t, fmt.Sprint("alive", n), 9, never)
 		k.message(t, fmt.Sprint("ended", n), 9, 8*24*hour)

@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -21,12 +22,15 @@ type rig struct {
 	l     *ledger.Ledger
 	db    *pgx.Conn
 	empty func(context.Context) error
+	// more are further instances that tests opened with connect. The first used are in use.
+	more []*ledger.Ledger // guarded by rigs.mu
+	used int              // guarded by rigs.mu
 }
 
-// rigs are those that no test uses at the moment.
 var rigs struct {
 	mu   sync.Mutex
-	free []*rig // guarded by mu
+	free []*rig          // that no test uses at the moment; guarded by mu
+	lent map[string]*rig // by their url; guarded by mu
 }
 
 // lend returns a rig for one test.
@@ -37,11 +41,50 @@ func lend(t testing.TB) *rig {
 	if r == nil {
 		r = newRig(t)
 	}
+	r.borrow(t)
+	t.Cleanup(func() { r.giveBack(t) })
+	return r
+}
+
+func (r *rig) borrow(t testing.TB) {
+	t.Helper()
+	rigs.mu.Lock()
+	if rigs.lent == nil {
+		rigs.lent = map[string]*rig{}
+	}
+	rigs.lent[r.url] = r
+	rigs.mu.Unlock()
 	if err := r.l.Instances.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { r.giveBack(t) })
-	return r
+}
+
+// oneMore returns another registered instance over the rig that is lent under this url, or nil if
+// none is.
+func oneMore(t testing.TB, url string) *ledger.Ledger {
+	t.Helper()
+	rigs.mu.Lock()
+	defer rigs.mu.Unlock()
+	r := rigs.lent[url]
+	if r == nil {
+		return nil
+	}
+	if r.used == len(r.more) {
+		// It outlives the test, as the rig.
+		l, err := ledger.Connect(context.WithoutCancel(t.Context()), ledger.Config{
+			URL: asApp(url), Region: "test", Host: "rig",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.more = append(r.more, l)
+	}
+	l := r.more[r.used]
+	r.used++
+	if err := l.Instances.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 func freeRig() *rig {
@@ -78,9 +121,14 @@ func newRig(t testing.TB) *rig {
 // giveBack empties a rig for the next test; one on which that fails is closed.
 func (r *rig) giveBack(t testing.TB) {
 	t.Helper()
-	if !allGivenBack(r.l) {
-		t.Errorf("%d claims were neither committed nor rolled back", r.l.Held())
-		return // Close would wait for ever
+	rigs.mu.Lock()
+	delete(rigs.lent, r.url)
+	rigs.mu.Unlock()
+	for _, l := range r.ledgers() {
+		if !allGivenBack(l) {
+			t.Errorf("%d claims were neither committed nor rolled back", l.Held())
+			return // Close would wait for ever
+		}
 	}
 	// t.Context has ended when cleanups run.
 	ctx, cancel := context.WithTimeout(context.Background(), tier.LongestWait)
@@ -94,11 +142,23 @@ func (r *rig) giveBack(t testing.TB) {
 	rigs.free = append(rigs.free, r)
 }
 
+// ledgers are those that the test has used.
+func (r *rig) ledgers() []*ledger.Ledger {
+	return append([]*ledger.Ledger{r.l}, r.more[:r.used]...)
+}
+
 func (r *rig) reset(ctx context.Context) error {
-	r.l.LetGo()
-	if err := r.l.Instances.Leave(ctx); err != nil {
-		return err
+	for _, l := range r.ledgers() {
+		if l != r.l && l.Closed() {
+			continue
+		}
+		l.LetGo()
+		if err := l.Instances.Leave(ctx); err != nil {
+			return err
+		}
 	}
+	r.more = slices.DeleteFunc(r.more, (*ledger.Ledger).Closed)
+	r.used = 0
 	if _, err := r.db.Exec(ctx,
 		`rollback; reset all; select pg_advisory_unlock_all()`); err != nil {
 		return err
@@ -109,6 +169,9 @@ func (r *rig) reset(ctx context.Context) error {
 func (r *rig) close(ctx context.Context) {
 	_ = r.db.Close(ctx) // the test may have cut it
 	r.l.Close()
+	for _, l := range r.more {
+		l.Close()
+	}
 }
 
 // closeRigs closes those that are left at the end of all tests.

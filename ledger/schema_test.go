@@ -359,7 +359,7 @@ func TestWorkIsFoundThroughIndexes(t *testing.T) {
 	store(t, db, "id, lane, kafka_offset, attempts, state, next_at", `
 		select 'm' || n, 'otp', n, 0, case when n % 100 = 0 then 'waiting' else 'scheduled' end,
 		  now() + (n - 200) * interval '1 second'
-		from generate_series(1, 20000) n`)
+		from generate_series(1, 5000) n`)
 	execute(t, db, `
 		insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments,
 		  price_micros, currency, claimed_at, instance)
@@ -392,7 +392,7 @@ func TestNoAnswerRewritesAnIndex(t *testing.T) {
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	var receipts []ledger.Receipt
 	for _, prefix := range []string{"a", "b", "c"} {
-		s := accepted(claimAll(t, l, batch(prefix, 500), "a").Messages)
+		s := accepted(claimAll(t, l, batch(prefix, 200), "a").Messages)
 		for i := range s {
 			s[i].Await = time.Hour
 			receipts = append(receipts, receipt(s[i].Reference, provider.Delivered))

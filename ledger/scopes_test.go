@@ -635,11 +635,11 @@ func TestAWindowNeverGoesBackWithTheClock(t *testing.T) {
 // is no deadlock.
 func TestConcurrentClaimsOfOverlappingScopesAreExact(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	db := raw(t, url)
+	rig := lend(t)
+	url, db := rig.url, rig.db
 	instances := []*ledger.Ledger{
-		connect(t, ledger.Config{URL: url, MaxConns: 8}),
-		connect(t, ledger.Config{URL: url, MaxConns: 8}),
+		connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 8)}),
+		connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 8)}),
 	}
 	again := func() {
 		applyLimits(t, instances[0], []admission.Limit{
@@ -649,7 +649,7 @@ func TestConcurrentClaimsOfOverlappingScopesAreExact(t *testing.T) {
 			budget(tenant("t2"), 90*28000), scoped(prefix("+44"), admission.Day, 500))
 	}
 	again()
-	rounds := tier.Size(6, 20)
+	rounds := tier.Size(4, 20)
 	var workers sync.WaitGroup
 	for worker := range 8 {
 		l := instances[worker%2]

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) {
 	// A flag of the command line wins over this.
-	if err := flag.Set("rapid.checks", tier.Size("20", "100")); err != nil {
+	if err := flag.Set("rapid.checks", tier.Size("12", "100")); err != nil {
 		panic(err)
 	}
 	tier.Parallel(6)
@@ -56,9 +56,15 @@ func asApp(url string) string {
 	return ledgertest.As(migrations.RoleApp, url)
 }
 
-// connect opens and registers one more instance over the same database.
+// connect opens and registers one more instance over the same database. Over the database of a rig
+// it is one that the rig keeps for the next test, unless more than the address is set.
 func connect(t testing.TB, c ledger.Config) *ledger.Ledger {
 	t.Helper()
+	if c == (ledger.Config{URL: c.URL}) {
+		if l := oneMore(t, c.URL); l != nil {
+			return l
+		}
+	}
 	c.Region, c.Host, c.URL = "test", t.Name(), asApp(c.URL)
 	l, err := ledger.Connect(t.Context(), c)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
 )
 
@@ -43,14 +42,14 @@ type storm struct {
 // open without being due, none is given up although it was answered, and no slot is lost.
 func TestAmbiguitiesRepeatsAndReceiptsContend(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
+	rig := lend(t)
+	url, db := rig.url, rig.db
 	ledgers := [2]*ledger.Ledger{
-		connect(t, ledger.Config{URL: url, MaxConns: 8}),
-		connect(t, ledger.Config{URL: url, MaxConns: 8}),
+		connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 8)}),
+		connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 8)}),
 	}
-	db := raw(t, url)
 	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a", ActiveMax: 10000})
-	rounds := tier.Size(2, 5)
+	rounds := tier.Size(1, 5)
 	for round := range rounds {
 		s := brew(t, ledgers, round)
 		watch := throughout(t, url)

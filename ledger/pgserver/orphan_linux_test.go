@@ -2,43 +2,18 @@ package pgserver_test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"go.uber.org/goleak"
 
 	"dispatcher/ledger/pgserver"
 )
 
-// parentDir, when set, makes this test binary the parent of a server in that folder.
-const parentDir = "PGSERVER_TEST_PARENT_DIR"
-
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(parentDir); dir != "" {
-		beParent(dir)
-	}
-	goleak.VerifyTestMain(m)
-}
-
-// beParent starts a server, says where, and waits to be killed.
-func beParent(dir string) {
-	s, err := pgserver.Start(context.Background(), pgserver.Config{Dir: dir})
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	fmt.Println("URL", s.URL())
-	select {}
-}
-
 func TestTheServerEndsWhenItsParentIsKilledAndItsFolderIsTakenOver(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "pg")
+	dir := existing(t)
 	parent := exec.CommandContext(t.Context(), os.Args[0])
 	parent.Env = append(os.Environ(), parentDir+"="+dir)
 	out, err := parent.StdoutPipe()

@@ -9,15 +9,41 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
 
 	"dispatcher/config/tier"
 	"dispatcher/ledger/pgserver"
 )
+
+// parentDir, when set, makes this test binary the parent of a server in that folder.
+const parentDir = "PGSERVER_TEST_PARENT_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(parentDir); dir != "" {
+		beParent(dir)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(stopped.dir) // a leftover in the temporary folder is harmless
+		os.Exit(code)
+	}))
+}
+
+// beParent starts a server, says where, and waits to be killed.
+func beParent(dir string) {
+	s, err := pgserver.Start(context.Background(), pgserver.Config{Dir: dir})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println("URL", s.URL())
+	select {}
+}
 
 // start starts a server in dir and stops it at the end of the test.
 func start(t *testing.T, c pgserver.Config) *pgserver.Server {
@@ -28,6 +54,46 @@ func start(t *testing.T, c pgserver.Config) *pgserver.Server {
 	}
 	t.Cleanup(func() { stop(t, s) })
 	return s
+}
+
+// stopped is a folder with a cluster that was started once and stopped. Tests that are not about
+// the first start begin with a copy: to create a cluster takes most of the time.
+var stopped struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+func makeStopped() (string, error) {
+	dir, err := os.MkdirTemp("", "pgserver-")
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), tier.LongestWait)
+	defer cancel()
+	s, err := pgserver.Start(ctx, pgserver.Config{Dir: filepath.Join(dir, "pg")})
+	if err != nil {
+		return dir, err
+	}
+	return dir, s.Stop(ctx)
+}
+
+// existing is a folder with a copy of that cluster.
+func existing(t *testing.T) string {
+	t.Helper()
+	stopped.once.Do(func() { stopped.dir, stopped.err = makeStopped() })
+	if stopped.err != nil {
+		t.Fatal(stopped.err)
+	}
+	dir := filepath.Join(t.TempDir(), "pg")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(stopped.dir, "pg"))); err != nil {
+		t.Fatal(err)
+	}
+	// CopyFS opens all folders to everybody.
+	if err := os.Chmod(filepath.Join(dir, "data"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 func stop(t *testing.T, s *pgserver.Server) {
@@ -57,7 +123,7 @@ func ask(t *testing.T, url, sql string) string {
 
 func TestAServerKeepsDataPortAndPasswordOverRestarts(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "pg")
+	dir := existing(t)
 	s := start(t, pgserver.Config{Dir: dir})
 	address, url := s.Address(), s.URL()
 	ask(t, url, `create table kept (n int)`)
@@ -87,7 +153,7 @@ func TestAServerKeepsDataPortAndPasswordOverRestarts(t *testing.T) {
 
 func TestANewServerContinuesAnExistingFolder(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "pg")
+	dir := existing(t)
 	first := start(t, pgserver.Config{Dir: dir})
 	ask(t, first.URL(), `create table kept (n int)`)
 	first.Kill()
@@ -99,7 +165,7 @@ func TestANewServerContinuesAnExistingFolder(t *testing.T) {
 
 func TestAFolderInUseIsRefusedInWords(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "pg")
+	dir := existing(t)
 	start(t, pgserver.Config{Dir: dir})
 	refused := func(within time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -121,7 +187,7 @@ func TestAFolderInUseIsRefusedInWords(t *testing.T) {
 
 func TestALockFileWithThePidOfAnotherProgramIsIgnored(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "pg")
+	dir := existing(t)
 	s := start(t, pgserver.Config{Dir: dir})
 	stop(t, s)
 	// After a reboot the number belongs to some other process: this one.
@@ -234,7 +300,7 @@ func TestNothingSecretIsReadableOrLogged(t *testing.T) {
 
 func TestStopCutsOffAServerThatDoesNotStopInTime(t *testing.T) {
 	t.Parallel()
-	s := start(t, pgserver.Config{Dir: filepath.Join(t.TempDir(), "pg")})
+	s := start(t, pgserver.Config{Dir: existing(t)})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	done := s.Done()
@@ -268,7 +334,7 @@ func TestAWrongConfigurationIsRefused(t *testing.T) {
 
 func TestAClusterOfAnotherVersionIsRefusedInWords(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "pg")
+	dir := existing(t)
 	s := start(t, pgserver.Config{Dir: dir})
 	stop(t, s)
 	if err := os.WriteFile(filepath.Join(dir, "data", "PG_VERSION"), []byte("9\n"),

@@ -286,7 +286,7 @@ func TestLostAnswersDoNotMoveTraffic(t *testing.T) {
 		setWeights(t, r, "40", "0", "60")
 	})
 	p.answersAfter(3 * time.Millisecond)
-	const messages = 8000
+	messages := tier.Size[int64](4000, 8000)
 	gate, lossy := make(chan struct{}), p.channels["c"].answer
 	answer := sync.OnceFunc(func() { close(gate) })
 	t.Cleanup(answer)
@@ -298,7 +298,7 @@ func TestLostAnswersDoNotMoveTraffic(t *testing.T) {
 		}
 		return lossy(s)
 	}
-	p.handle(t, jobsNamed("m", messages))
+	p.handle(t, jobsNamed("m", int(messages)))
 	p.carriedAsDrawn(t, messages, &lost)
 	answer()
 	p.eventually(t, byState, map[string]int64{"accepted": messages})

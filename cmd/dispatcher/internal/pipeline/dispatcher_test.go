@@ -101,7 +101,7 @@ func setupScored(t *testing.T, change func(*decide.Routing), scorer Scorer) *pip
 	t.Helper()
 	ctx, url := t.Context(), ledgertest.URL(t)
 	l, err := ledger.Connect(ctx, ledger.Config{
-		URL: ledgertest.As(migrations.RoleApp, url), Region: "test", Host: "test",
+		URL: ledgertest.As(migrations.RoleApp, url), Region: "test", Host: "test", MaxConns: 2,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -141,11 +141,25 @@ func setupScored(t *testing.T, change func(*decide.Routing), scorer Scorer) *pip
 		t.Fatal(err)
 	}
 	p.run(t)
-	if p.sql, err = pgx.Connect(ctx, url); err != nil {
-		t.Fatal(err)
-	}
+	p.sql = observer(t, url)
 	t.Cleanup(func() { _ = p.sql.Close(context.WithoutCancel(ctx)) })
 	return p
+}
+
+// observer is a connection for what the test asks again and again. Its statements are planned once:
+// to plan one for the partitions of all days takes longer than to run it.
+func observer(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
 }
 
 // run starts the background work; stop ends everything in order.
@@ -257,11 +271,13 @@ func (p *pipeline) eventually(t *testing.T, sql string, want map[string]int64) {
 	ctx, cancel := context.WithTimeout(t.Context(), tier.LongestWait)
 	defer cancel()
 	for {
+		began := time.Now()
 		got := p.counts(t, sql)
 		if cmp.Equal(got, want) {
 			return
 		}
-		if !ledger.Pause(ctx, 20*time.Millisecond) {
+		// After a slow look it waits longer, so that most of the time is left to the pipeline.
+		if !ledger.Pause(ctx, max(20*time.Millisecond, 4*time.Since(began))) {
 			t.Fatalf("%s gave %v, want %v", sql, got, want)
 		}
 	}

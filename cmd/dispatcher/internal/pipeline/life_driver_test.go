@@ -87,7 +87,7 @@ func newLifeRig(t *testing.T) *lifeRig {
 	t.Helper()
 	ctx, url := t.Context(), ledgertest.URL(t)
 	l, err := ledger.Connect(ctx, ledger.Config{
-		URL: ledgertest.As(migrations.RoleApp, url), Region: "test", Host: "test",
+		URL: ledgertest.As(migrations.RoleApp, url), Region: "test", Host: "test", MaxConns: 1,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -182,9 +182,7 @@ func newLifeRig(t *testing.T) *lifeRig {
 			},
 		}, nil
 	})
-	if rig.sql, err = pgx.Connect(ctx, url); err != nil {
-		t.Fatal(err)
-	}
+	rig.sql = observer(t, url)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), tier.LongestWait)
 		defer cancel()
@@ -307,9 +305,8 @@ func (m *messageLife) step(what string, do func()) {
 	do()
 	is := m.row()
 	events := is.events - was.events
-	is.events, is.last, was.events = 0, "", 0
-	reported := m.row().last
-	was.last = ""
+	reported := is.last
+	is.events, is.last, was.events, was.last = 0, "", 0, ""
 	switch {
 	case events > 0 && is == was:
 		m.t.Fatalf("%s published %q although nothing moved\n%s", what, reported, m.trace())

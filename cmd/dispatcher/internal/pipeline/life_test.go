@@ -182,7 +182,7 @@ func scripts() *rapid.Generator[script] {
 }
 
 // lifeSeeds is the number of lives with fixed seeds.
-func lifeSeeds() int { return tier.Size(24, 80) }
+func lifeSeeds() int { return tier.Size(12, 80) }
 
 // TestAMessageEndsAsTheOracleSays runs lives with fixed seeds. In the long tier fresh ones follow,
 // as many as -rapid.checks says; a failing one is made as short as possible.
