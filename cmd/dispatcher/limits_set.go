@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"dispatcher/admission"
-	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
 )
@@ -152,7 +151,7 @@ func (ch *change) inFlags(err error) error {
 
 // needLimit refuses to remove a limit that does not exist, and lists those that do by their flags.
 func (ch *change) needLimit(channel string, key admission.Key) error {
-	limits := control.LimitsOf(ch.Base(), channel)
+	limits := ch.Base().LimitsOf(channel)
 	if slices.ContainsFunc(limits, func(l admission.Limit) bool { return l.Key() == key }) {
 		return nil
 	}

@@ -106,7 +106,7 @@ func (d *Draft) budgetOf(asked *TopUp) (l admission.Limit, micros int64, err err
 		Scope: admission.Scope{Tenant: asked.Tenant}, Window: admission.Prepaid,
 		Unit: admission.Money,
 	}
-	l, ok := admission.Find(LimitsOf(d.Base(), asked.Channel), key)
+	l, ok := admission.Find(d.Base().LimitsOf(asked.Channel), key)
 	if !ok {
 		return l, 0, unknownf("the routing document has no prepaid budget %s: add {window: prepaid, "+
 			"unit: money} to the limits there first", key.On(asked.Channel))

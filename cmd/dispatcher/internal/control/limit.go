@@ -22,7 +22,7 @@ func (d *Draft) SetLimit(
 			return nil, err
 		}
 	}
-	there := slices.ContainsFunc(LimitsOf(d.Base(), channel), func(other admission.Limit) bool {
+	there := slices.ContainsFunc(d.Base().LimitsOf(channel), func(other admission.Limit) bool {
 		return other.Key() == l.Key()
 	})
 	if remove && !there {
@@ -67,7 +67,7 @@ func (d *Draft) SetMax(
 // LimitNames are the limits of a channel, or those over all channels, in the words of
 // admission.Key.On: those whose max can be set, and the budgets that can be topped up.
 func LimitNames(doc *config.Routing, channel string) (set, prepaid []string) {
-	for _, l := range LimitsOf(doc, channel) {
+	for _, l := range doc.LimitsOf(channel) {
 		switch on := l.Key().On(channel); {
 		case l.Window != admission.Prepaid:
 			set = append(set, on)
@@ -97,20 +97,10 @@ func (d *Draft) limit(channel string, key admission.Key) (*admission.Limit, erro
 			return nil, err
 		}
 	}
-	limit, ok := admission.Find(LimitsOf(d.Base(), channel), key)
+	limit, ok := admission.Find(d.Base().LimitsOf(channel), key)
 	if !ok {
 		return nil, unknownf(`there is no limit %s; see "dispatcher limits show"`, key.On(channel))
 	}
 	return &limit, nil
 }
 
-// LimitsOf returns the limits of a channel, or those over all channels when channel is empty.
-func LimitsOf(doc *config.Routing, channel string) []admission.Limit {
-	if channel == "" {
-		return doc.Limits
-	}
-	if c := doc.Channel(channel); c != nil {
-		return c.Limits
-	}
-	return nil
-}

@@ -24,7 +24,7 @@ type limitEdit struct {
 func limitEdits(before, after *config.Routing) []limitEdit {
 	var edits []limitEdit
 	compare := func(channel string, limits []admission.Limit) {
-		old := LimitsOf(before, channel)
+		old := before.LimitsOf(channel)
 		for i := range limits {
 			e := limitEdit{channel: channel, after: &limits[i]}
 			if at := slices.IndexFunc(old,

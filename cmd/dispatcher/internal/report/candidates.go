@@ -115,7 +115,7 @@ func (co *completion) closed(candidates []Candidate) {
 		}
 		for _, on := range []string{c.Channel, ""} {
 			limits := admission.Covering(
-				limitsOn(co.doc, on), co.message.Tenant, decide.Recipient(co.message),
+				co.doc.LimitsOf(on), co.message.Tenant, decide.Recipient(co.message),
 			)
 			at := slices.IndexFunc(limits, func(l admission.Limit) bool {
 				name := decide.NameLimit(&l, on == "")

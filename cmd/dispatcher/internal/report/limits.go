@@ -9,20 +9,9 @@ import (
 	"dispatcher/config"
 )
 
-// limitsOn returns the limits of a channel, or those over all channels for the empty name.
-func limitsOn(doc *config.Routing, channel string) []admission.Limit {
-	if doc != nil && channel == "" {
-		return doc.Limits
-	}
-	if ch := doc.Channel(channel); ch != nil {
-		return ch.Limits
-	}
-	return nil
-}
-
 // limitOn finds a limit; nil when the document is not known or does not have it.
 func limitOn(doc *config.Routing, channel string, key admission.Key) *admission.Limit {
-	l, ok := admission.Find(limitsOn(doc, channel), key)
+	l, ok := admission.Find(doc.LimitsOf(channel), key)
 	if !ok {
 		return nil
 	}
