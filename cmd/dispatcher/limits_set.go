@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
 )
@@ -114,8 +115,10 @@ func (ch *change) setLimit(
 	if err := ch.need(); err != nil {
 		return err
 	}
-	if channel != "" && ch.Base().Channel(channel) == nil {
-		return unknownChannel(channel, ch.Base())
+	if channel != "" {
+		if _, err := control.ChannelOf(ch.Base(), channel); err != nil {
+			return err
+		}
 	}
 	if remove {
 		if err := ch.needLimit(channel, l.Key()); err != nil {

@@ -123,10 +123,9 @@ func (f *reconcileFlags) check() error {
 
 // options are those for reading the file.
 func (f *reconcileFlags) options(routing *config.Routing) (o reconcile.Options, err error) {
-	channel := routing.Channel(f.channel)
-	if channel == nil {
-		return o, fmt.Errorf("there is no channel %q; choose one of %s", f.channel,
-			strings.Join(routing.ChannelNames(), ", "))
+	channel, err := control.ChannelOf(routing, f.channel)
+	if err != nil {
+		return o, err
 	}
 	preset := f.preset
 	if preset == "" {

@@ -91,13 +91,8 @@ func (d *Draft) TopUpNamed(ctx context.Context, on, amount, key string) (*Topped
 
 // budgetOf finds the limit and parses the amount.
 func (d *Draft) budgetOf(asked *TopUp) (l admission.Limit, micros int64, err error) {
-	if err := d.need(); err != nil {
+	if err := d.needChannel(asked.Channel); err != nil {
 		return l, 0, err
-	}
-	if asked.Channel != "" {
-		if _, err := channelOf(d.Base(), asked.Channel); err != nil {
-			return l, 0, err
-		}
 	}
 	if asked.Tenant == admission.EachTenant {
 		return l, 0, refusef("each tenant has a budget of its own: name one tenant")

@@ -75,6 +75,16 @@ func (d *Draft) need() error {
 	return nil
 }
 
+// needChannel refuses a channel that the document does not have. An empty name, which stands for
+// the limits over all channels, is good.
+func (d *Draft) needChannel(name string) error {
+	if err := d.need(); err != nil || name == "" {
+		return err
+	}
+	_, err := ChannelOf(d.Base(), name)
+	return err
+}
+
 // Make edits the document, checks it and applies it, unless it is a dry run or changes nothing.
 func (d *Draft) Make(ctx context.Context, edit Edit) (*Changed, error) {
 	document, err := edit()

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"slices"
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/report"
@@ -14,19 +13,13 @@ import (
 func (d *Draft) SetLimit(
 	ctx context.Context, channel string, l admission.Limit, remove bool, words func(error) error,
 ) (*Changed, error) {
-	if err := d.need(); err != nil {
+	if err := d.needChannel(channel); err != nil {
 		return nil, err
 	}
-	if channel != "" {
-		if _, err := channelOf(d.Base(), channel); err != nil {
+	if remove {
+		if _, err := d.limit(channel, l.Key()); err != nil {
 			return nil, err
 		}
-	}
-	there := slices.ContainsFunc(d.Base().LimitsOf(channel), func(other admission.Limit) bool {
-		return other.Key() == l.Key()
-	})
-	if remove && !there {
-		return nil, unknownf(`there is no limit %s; see "dispatcher limits show"`, l.Key().On(channel))
 	}
 	return d.Make(ctx, func() (doc *config.Document, err error) {
 		if remove {
@@ -89,13 +82,8 @@ func named(on string) (channel string, key admission.Key, err error) {
 
 // limit is a limit of the document in force.
 func (d *Draft) limit(channel string, key admission.Key) (*admission.Limit, error) {
-	if err := d.need(); err != nil {
+	if err := d.needChannel(channel); err != nil {
 		return nil, err
-	}
-	if channel != "" {
-		if _, err := channelOf(d.Base(), channel); err != nil {
-			return nil, err
-		}
 	}
 	limit, ok := admission.Find(d.Base().LimitsOf(channel), key)
 	if !ok {
@@ -103,4 +91,3 @@ func (d *Draft) limit(channel string, key admission.Key) (*admission.Limit, erro
 	}
 	return &limit, nil
 }
-
