@@ -190,9 +190,7 @@ func (s *Reports) addUp(
 		for i, f := range r.FieldDescriptions() {
 			columns[i] = f.Name
 		}
-		sums, err := pgx.CollectRows(r, func(row pgx.CollectableRow) ([]any, error) {
-			return row.Values()
-		})
+		sums, err := pgx.CollectRows(r, pgx.CollectableRow.Values)
 		if err != nil {
 			return err
 		}

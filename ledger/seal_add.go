@@ -145,12 +145,9 @@ func (s *Seals) addClosings(ctx context.Context, tx pgx.Tx, next *Seal, writer S
 			return err
 		}
 	}
-	r, err := tx.Query(ctx, `select distinct to_char(day, 'YYYY-MM-DD') as day from dispatcher.closings
+	days, err := queried(ctx, tx, pgx.RowTo[string], `
+		select distinct to_char(day, 'YYYY-MM-DD') as day from dispatcher.closings
 		where at >= $1 and at < $2 order by day`, next.From, next.To)
-	if err != nil {
-		return err
-	}
-	days, err := pgx.CollectRows(r, pgx.RowTo[string])
 	if err != nil {
 		return err
 	}
