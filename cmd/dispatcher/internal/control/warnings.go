@@ -170,10 +170,9 @@ func (d *Draft) warnOfFiles(done *Changed) {
 
 // sameSettings reports whether the document before had the channel with the same settings.
 func sameSettings(before *config.Routing, c *config.Channel) bool {
-	return slices.ContainsFunc(before.Channels, func(old config.Channel) bool {
-		return old.Name == c.Name && old.Provider == c.Provider && old.Test == c.Test &&
-			reflect.DeepEqual(old.Settings, c.Settings)
-	})
+	old := before.Channel(c.Name)
+	return old != nil && old.Provider == c.Provider && old.Test == c.Test &&
+		reflect.DeepEqual(old.Settings, c.Settings)
 }
 
 // missingFiles returns the files that a channel's adapter would read and readFile cannot.

@@ -127,17 +127,16 @@ func routeRate(now *snapshot, route string) float64 {
 func thousand(doc *config.Routing, p *report.RoutePreview) string {
 	currency, sum := "", 0.0
 	for _, iv := range p.Intervals {
-		for i := range doc.Channels {
-			price := &doc.Channels[i].Price
-			if doc.Channels[i].Name != iv.Channel || deref(iv.Share) == 0 {
-				continue
-			}
-			if price.Currency == "" || currency != "" && price.Currency != currency {
-				return ""
-			}
-			currency = price.Currency
-			sum += *iv.Share * float64(price.Lists[len(price.Lists)-1].Default) * 1000
+		channel := doc.Channel(iv.Channel)
+		if channel == nil || deref(iv.Share) == 0 {
+			continue
 		}
+		price := &channel.Price
+		if price.Currency == "" || currency != "" && price.Currency != currency {
+			return ""
+		}
+		currency = price.Currency
+		sum += *iv.Share * float64(price.Lists[len(price.Lists)-1].Default) * 1000
 	}
 	if currency == "" {
 		return ""

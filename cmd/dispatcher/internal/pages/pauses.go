@@ -54,8 +54,7 @@ func (s *Server) showPauses(
 	for _, name := range now.doc.LaneNames() {
 		p.Items = append(p.Items, pauseItem{"lane", name, slices.Contains(now.doc.Paused.Lanes, name)})
 	}
-	for i := range now.doc.Routes {
-		name := now.doc.Routes[i].Name
+	for _, name := range now.doc.RouteNames() {
 		p.Items = append(p.Items,
 			pauseItem{"route", name, slices.Contains(now.doc.Paused.Routes, name)})
 	}
