@@ -7,6 +7,7 @@ package seal
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"dispatcher/ledger"
 )
@@ -36,12 +37,7 @@ var states = [...]ledger.State{
 }
 
 func numberOf(s ledger.State) byte {
-	for i, one := range states {
-		if one == s {
-			return byte(i + 1)
-		}
-	}
-	return 0
+	return byte(slices.Index(states[:], s) + 1)
 }
 
 // Append appends the leaf: Seq as eight bytes, big-endian; the number of the state, 0 for all but
