@@ -105,18 +105,13 @@ func newEffectRow(now *snapshot, route float64, was, is report.IntervalPreview) 
 	return row
 }
 
-// routeRate is the number of messages a second that a route received, since the beginning of the
-// status or of the version in force.
+// routeRate is the number of messages a second that a route received since snapshot.since.
 func routeRate(now *snapshot, route string) float64 {
-	since := now.status.Since
-	if now.version.CreatedAt.After(since) {
-		since = now.version.CreatedAt
-	}
 	var messages int64
 	for _, c := range now.carried[route] {
 		messages += c.FirstChoice
 	}
-	if seconds := now.status.Now.Sub(since).Seconds(); seconds >= 1 {
+	if seconds := now.status.Now.Sub(now.since()).Seconds(); seconds >= 1 {
 		return float64(messages) / seconds
 	}
 	return 0
