@@ -42,7 +42,7 @@ func (a *API) repeat(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDocument))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		a.deny(ctx, http.StatusRequestEntityTooLarge, "the body is too large: "+
 			"4 MiB are the most")
 		return
