@@ -88,18 +88,15 @@ type writer struct {
 // Begin continues the log after its newest look, nil for none. It returns an error if that look is
 // not as it was signed, because additions to a damaged log would prove nothing.
 func (k *Keys) Begin(last *ledger.Seal) (ledger.SealWriter, error) {
-	log, err := Resume(0, nil)
-	if last != nil {
-		log, err = k.resume(last)
-	}
+	log, err := k.resume(last)
 	return &writer{log: log, keys: k, known: map[int64]Leaf{}, leaves: []byte{}}, err
 }
 
-// resume returns the log after a look, if the look is as it was signed.
+// resume returns the log after a seal, if the seal is as it was signed; the empty log for nil.
 func (k *Keys) resume(s *ledger.Seal) (*Log, error) {
-	log, err := Resume(uint64(s.Size), s.Nodes) //nolint:gosec // The table refuses less than 0.
-	if err != nil {
-		return nil, err
+	log, err := after(s)
+	if err != nil || s == nil {
+		return log, err
 	}
 	return log, k.check(log, s)
 }
@@ -123,10 +120,7 @@ func (k *Keys) check(log *Log, s *ledger.Seal) error {
 // Check returns an error if a look is not as it was signed, or does not follow the one before it
 // (nil for the first).
 func (k *Keys) Check(before, s *ledger.Seal) error {
-	log, err := Resume(0, nil)
-	if before != nil {
-		log, err = k.resume(before)
-	}
+	log, err := k.resume(before)
 	if err != nil {
 		return err
 	}

@@ -96,10 +96,7 @@ type replayer struct {
 
 // replayAfter begins after a look; nil for the beginning of the log.
 func replayAfter(before *ledger.Seal, needed proof.Nodes) (*replayer, error) {
-	log, err := Resume(0, nil)
-	if before != nil {
-		log, err = Resume(uint64(before.Size), before.Nodes) //nolint:gosec // The table refuses it.
-	}
+	log, err := after(before)
 	if err != nil {
 		return nil, err
 	}
@@ -119,16 +116,7 @@ func (r *replayer) meet(id compact.NodeID, hash []byte) {
 	}
 }
 
-func (r *replayer) add(leaves []byte) error {
-	for ; len(leaves) >= LeafSize; leaves = leaves[LeafSize:] {
-		hash := rfc6962.DefaultHasher.HashLeaf(leaves[:LeafSize])
-		r.meet(compact.NewNodeID(0, r.log.Size()), hash)
-		if err := r.log.tree.Append(hash, r.meet); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (r *replayer) add(leaves []byte) error { return r.log.add(leaves, r.meet) }
 
 // errForgotten means that leaves were dropped together with their messages.
 var errForgotten = errors.New("the log no longer has all leaves that the proof needs")
