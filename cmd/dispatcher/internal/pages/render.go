@@ -146,6 +146,10 @@ func (s *Server) failed(w http.ResponseWriter, r *request, err error) {
 		s.fail(w, r, http.StatusNotFound, missing.what)
 		return
 	}
+	if errors.Is(err, control.ErrCursor) {
+		s.fail(w, r, http.StatusNotFound, "The list has no such page: begin at its first one.")
+		return
+	}
 	if status := statusOf(err); status != 0 {
 		s.fail(w, r, status, sentence(err.Error()))
 		return
