@@ -176,7 +176,7 @@ func newLifeRig(t *testing.T) *lifeRig {
 	rig.verifier = audit.NewVerifier(testKeys, func(int64) (audit.Edition, error) {
 		return audit.Edition{
 			Routing: routing,
-			Bounds: map[string]audit.Bound{
+			Bounded: map[string]bool{
 				"a": {Active: true}, "b": {Active: true},
 				"c": {Active: true}, "d": {Active: true}, "e": {Active: true},
 			},
