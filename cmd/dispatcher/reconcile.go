@@ -207,7 +207,7 @@ func (c *cli) reconcile(ctx context.Context, l *database, f *reconcileFlags) err
 	if err := r.found.show(c, routing.Timezone, f.as); err != nil || !r.found.differs() {
 		return err
 	}
-	return &codedError{code: exitFailed} // the list has been printed
+	return failed(nil) // the list has been printed
 }
 
 // run compares the file, stores the result and lists it.
