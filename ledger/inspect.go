@@ -36,7 +36,7 @@ type Condition struct {
 	Login      Login
 }
 
-// Login is which rights a login has beyond those that the dispatcher needs.
+// Login says which rights a login has beyond those that the dispatcher needs.
 type Login struct {
 	Name string
 	// Superuser may do everything. Owner has the rights of the owner of schema dispatcher, and so may

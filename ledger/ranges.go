@@ -79,9 +79,9 @@ type (
 	}
 )
 
-// rangeStep is how many closed days are added up before done is called first. Each further step has
-// twice as many: progress shows soon, and a year takes few steps. A period that is divided by them
-// has more rows, so there are steps only for somebody who watches.
+// rangeStep is how many closed days the first statement adds up before done is called. Each further
+// statement has twice as many, so progress shows soon and a year takes few statements. Without done
+// there is one statement: a period that is split over two has more rows.
 const rangeStep = 8
 
 // Day adds up one business day, as it is at one moment: the stored figures if it was closed, else

@@ -41,8 +41,8 @@ const (
 // Each minute is sealed once, when it is some minutes old. After that each hour is sealed again
 // when it is ten times as old as it was the last time, until it is older than half of facts, the
 // retention of its rows. Such a seal holds what has changed since. Closings of days and finance
-// rows have seals of their own, which also follow each other. The first has all there are. So have
-// the definitions of views and functions, whenever they have changed.
+// rows have separate seals, which follow each other without a gap; the first one has all that there
+// are. When the definitions of views and functions have changed, such a seal has them too.
 func (s *Seals) Add(
 	ctx context.Context, facts time.Duration, begin func(last *Seal) (SealWriter, error),
 ) (added *Seal, err error) {

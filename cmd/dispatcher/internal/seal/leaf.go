@@ -1,7 +1,8 @@
 // Package seal shows whether stored rows were changed by anything but the dispatcher. Hashes of
 // messages and of their outcomes are leaves of an append-only log, whose head is signed. The log is
 // a transparency log (RFC 6962), so that others can check it with their own tools. The package is
-// pure: its callers read and write. A look adds new leaves to the log and signs its head.
+// pure: its callers read and write. A seal (ledger.Seal) adds new leaves to the log and signs its
+// head.
 package seal
 
 import (
@@ -15,8 +16,8 @@ import (
 // LeafSize is the size of a leaf in bytes.
 const LeafSize = 8 + 1 + 1 + len(ledger.Evidence{}.Parts)*ledger.HashSize
 
-// Leaf is the state of a message, of a routing version, of a closing or of a finance row, at the
-// time of a look.
+// Leaf is the state of a row at the time of a seal. The rows are messages, routing versions,
+// closings and all others that ledger.Evidence describes.
 type Leaf struct {
 	Seq   int64
 	State ledger.State
