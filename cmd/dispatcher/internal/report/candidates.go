@@ -153,10 +153,10 @@ func (co *completion) never(limit *admission.Limit, ch *config.Channel) string {
 	case limit.Window == admission.Prepaid:
 		return ""
 	case limit.Closed():
-		return lackOpen
+		return lackClosed
 	case limit.Unit == admission.Segments && segments > limit.Max,
 		limit.Unit == admission.Money && segments*co.cheapest(ch) > limit.Max:
-		return lackSize
+		return lackTooSmall
 	}
 	return ""
 }

@@ -74,8 +74,8 @@ func scopeWords(s admission.Scope) string {
 	return s.String()
 }
 
-// stored is a cause as figures and files have it: with the name of the limit, which is as
-// admission.Key.On.
+// stored is a cause as figures and files write it, with the limit: no_slot:1d:messages. limit is in
+// the words of admission.Key.On.
 func stored(word, limit string) string {
 	channel, key, ok := admission.ParseOn(limit)
 	if !ok {
@@ -116,9 +116,9 @@ func limitExclusion(doc *config.Routing, reason, limit string) string {
 		name = "the " + name + covered(channel, key.Scope)
 	}
 	switch reason {
-	case lackForLane:
+	case lackReserved:
 		return "the rest of " + name + " kept for other lanes"
-	case lackShare:
+	case lackNoShare:
 		return name + ": no slots left to the process by the admission policy"
 	case "no_budget":
 		return name + " spent"
