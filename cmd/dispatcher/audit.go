@@ -214,7 +214,7 @@ func (c *cli) verify(ctx context.Context, l *database, f *verifyFlags) error {
 	return c.printVerification(&found, f.as)
 }
 
-// drawKeys are all keys of the key file. Without them old draws cannot be checked.
+// drawKeys reads all keys of the key file: older ones check older draws.
 func drawKeys(s *config.Settings) ([]selector.Key, error) {
 	if s.DrawKeyFile == "" {
 		return nil, usage(errors.New("DISPATCHER_DRAW_KEY_FILE is missing; set it to the file " +

@@ -159,9 +159,8 @@ func (e *edition) passing(c int, reason string, ch *choice) bool {
 	return reason == decide.Busy || provider.Unready(reason)
 }
 
-// has reports whether a limit of that name counts the message on channel c, and can have that
-// reason. What the limit had left is not recorded. Reasons that are not those of such a limit have
-// no name.
+// has reports whether a limit of that name counts the message on channel c and can be the cause of
+// the reason. What the limit had left is not recorded. Reasons that no limit causes have no name.
 func (e *edition) has(t *decide.Task, c int, reason string, name decide.LimitName) bool {
 	switch reason {
 	case decide.NoSlot, decide.NoShare, decide.NoBudget, decide.Reserved, decide.TenantLimit,

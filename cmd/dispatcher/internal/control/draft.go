@@ -67,7 +67,7 @@ func Begin(
 	return d, nil
 }
 
-// need returns ErrNoRouting when there is no routing to change.
+// need returns ErrNoRouting if there is no routing.
 func (d *Draft) need() error {
 	if d.Document == nil {
 		return ErrNoRouting

@@ -121,8 +121,9 @@ func closedBy(channel string, scope admission.Scope) []string {
 	return nil
 }
 
-// burstWarning returns a warning of a burst that leaves less than half of the limit for the rest of
-// the window. The default burst does so only if a message would not fit otherwise.
+// burstWarning returns a warning if a burst leaves less than half of the limit for the rest of the
+// window. The default burst is not warned of: it is that large only where a message would not fit
+// otherwise.
 func burstWarning(doc *config.Routing, e *limitEdit) string {
 	l := e.after
 	sustained := config.Sustained(l)

@@ -73,7 +73,7 @@ func effectOf(now *snapshot, before, after *config.Route) (*effectPage, error) {
 	return p, nil
 }
 
-// Last is the highest draw.
+// Last is the highest possible draw.
 func (p *effectPage) Last() string { return number(int64(max(p.Size, 1) - 1)) }
 
 // LowNumber is the lower end of the interval.

@@ -58,7 +58,7 @@ type Server struct {
 	pages    templates
 	facts    facts
 
-	cancelPage, mostCancelled int // see the constants
+	cancelPage, mostCancelled int // the constants of that name; tests set others
 
 	closing chan struct{} // closed by Close: streams end
 	once    sync.Once

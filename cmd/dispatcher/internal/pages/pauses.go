@@ -25,8 +25,8 @@ type cancelForm struct {
 	Rest *cancelRest
 }
 
-// cancelRest is a form that goes on after the last message that was looked at. Its bounds are those
-// with which cancelling began, so that it ends also while new messages come.
+// cancelRest is a form that continues after the last message that was tried. It keeps the time
+// bounds of the first form, so that it ends although new messages come.
 type cancelRest struct {
 	Since, Until string
 	After, Done  int64 // Done were cancelled before
