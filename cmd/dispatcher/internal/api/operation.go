@@ -127,7 +127,8 @@ type Page struct {
 // before is the number of the last row of the previous page; 0 for the first page.
 func (p *Page) before() (int64, error) { return lastRow(inQuery, p.Cursor) }
 
-// lastRow is the number of the last row of the page that had the cursor in a place; 0 for no cursor.
+// lastRow is the number of the last row of the page that had the cursor in a place; 0 without a
+// cursor.
 func lastRow(place, cursor string) (int64, error) {
 	if cursor == "" {
 		return 0, nil

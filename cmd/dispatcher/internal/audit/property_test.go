@@ -254,9 +254,9 @@ func drawnState(t *rapid.T, r *decide.Routing, bounds map[string]bool,
 	seen, unready := idle(r)
 	bad := rapid.Bool().Draw(t, "bad times")
 	for i := range seen.Channels {
-		gate, bound := &seen.Channels[i].Gate, bounds[seen.Channels[i].Name]
+		gate := &seen.Channels[i].Gate
 		gate.Active.Count = rapid.Int64Range(0, 3).Draw(t, "active")
-		if bound.Active {
+		if bounds[seen.Channels[i].Name] {
 			gate.Active.Max = 3
 		}
 		for _, l := range r.Channels[i].Limits {
