@@ -22,7 +22,7 @@ func (d *Document) SetLimit(channel string, limit admission.Limit) (*Document, e
 			"to one; a new one is added to the document itself")
 	}
 	want := d.Routing.clone()
-	limits, err := want.limitsOf(channel)
+	limits, err := want.editedLimits(channel)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (d *Document) SetLimit(channel string, limit admission.Limit) (*Document, e
 	}
 	return d.edited(text, func(got *Routing) *Routing {
 		// Burst and currency may follow from the rest of the document.
-		if read, _ := got.limitsOf(channel); at < len(*read) {
+		if read, _ := got.editedLimits(channel); at < len(*read) {
 			(*limits)[at].Burst, (*limits)[at].Currency = (*read)[at].Burst, (*read)[at].Currency
 		}
 		return want
@@ -59,7 +59,7 @@ func (d *Document) SetLimit(channel string, limit admission.Limit) (*Document, e
 // channel is named, and without a comment after it. It gives the guarantees of SetWeights.
 func (d *Document) DropLimit(channel string, key admission.Key) (*Document, error) {
 	want := d.Routing.clone()
-	limits, err := want.limitsOf(channel)
+	limits, err := want.editedLimits(channel)
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +91,8 @@ func limitsPath(channel string) []string {
 	return []string{"channels", channel, "limits"}
 }
 
-// limitsOf are the limits of a channel, or those over all channels.
-func (r *Routing) limitsOf(channel string) (*[]admission.Limit, error) {
+// editedLimits are the limits of a channel, or those over all channels, to be changed in place.
+func (r *Routing) editedLimits(channel string) (*[]admission.Limit, error) {
 	if channel == "" {
 		return &r.Limits, nil
 	}

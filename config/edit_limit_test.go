@@ -543,7 +543,7 @@ func FuzzSetLimit(f *testing.F) {
 		if changes := config.Diff(before, after); len(changes) > 2 {
 			t.Errorf("%+v", changes)
 		}
-		read := limitsOf(after, name)
+		read := after.LimitsOf(name)
 		i := indexOf(read, limit.Key())
 		if i < 0 || read[i].Max != most {
 			t.Fatalf("%+v", read)
@@ -553,19 +553,10 @@ func FuzzSetLimit(f *testing.F) {
 			return
 		}
 		final, err := config.ParseRouting("f", back)
-		if err != nil || indexOf(limitsOf(final, name), limit.Key()) >= 0 {
+		if err != nil || indexOf(final.LimitsOf(name), limit.Key()) >= 0 {
 			t.Fatalf("%v\n%s", err, back)
 		}
 	})
-}
-
-func limitsOf(r *config.Routing, channel string) []admission.Limit {
-	for i := range r.Channels {
-		if r.Channels[i].Name == channel {
-			return r.Channels[i].Limits
-		}
-	}
-	return r.Limits
 }
 
 func indexOf(limits []admission.Limit, key admission.Key) int {

@@ -127,6 +127,18 @@ func (r *Routing) Route(name string) *Route {
 	return &r.Routes[at]
 }
 
+// LimitsOf are the limits of a channel, or those over all channels when channel is empty; nil when
+// there is no such channel, or no routing.
+func (r *Routing) LimitsOf(channel string) []admission.Limit {
+	if r != nil && channel == "" {
+		return r.Limits
+	}
+	if c := r.Channel(channel); c != nil {
+		return c.Limits
+	}
+	return nil
+}
+
 // IdleRoutes are the names of the routes without a channel that takes messages.
 func (r *Routing) IdleRoutes() []string {
 	var idle []string

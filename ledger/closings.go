@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// DayClosing is one time that a business day was added up after its end. The first one closed the
-// day. A later one corrected it if Changes is not 0.
+// DayClosing is one summing of a business day after its end. The first closes the day. A later one
+// corrects it if Changes is not 0.
 type DayClosing struct {
 	Revision int
 	At       time.Time
@@ -68,8 +68,9 @@ func figureChanges(ctx context.Context, q querier, date string) ([]FigureChange,
 		order by s.revision, s.route, s.channel, s.currency, s.place`, date)
 }
 
-// closings returns the closings of a day, in their order. There is none when the day was not
-// closed, or was closed with another beginning or end because the routing named another time zone.
+// closings returns the closings of a day, in their order. There are none when the day was not
+// closed. There are also none when it was closed in another time zone, with another beginning or
+// end.
 func closings(ctx context.Context, q querier, day BusinessDay) ([]DayClosing, error) {
 	return queried(ctx, q, pgx.RowToStructByPos[DayClosing], `
 		select revision, at, changes from audit.closings
@@ -190,9 +191,7 @@ func (s *Reports) addUp(
 		for i, f := range r.FieldDescriptions() {
 			columns[i] = f.Name
 		}
-		sums, err := pgx.CollectRows(r, func(row pgx.CollectableRow) ([]any, error) {
-			return row.Values()
-		})
+		sums, err := pgx.CollectRows(r, pgx.CollectableRow.Values)
 		if err != nil {
 			return err
 		}

@@ -41,14 +41,14 @@ type Evidence struct {
 	// Open says that the plan and the attempts may still change.
 	Open  bool
 	Parts Parts
-	// Later1 is PartLater of a message as looks of format 1 have it.
+	// Later1 is PartLater of a message in seals of format 1.
 	Later1 [HashSize]byte
 	// LaterAt is the newest of the times in PartAttempts and PartLater; zero for none.
 	LaterAt time.Time
 }
 
-// closingDay is what a day after 1970-01-01 counts in the Seq of a closing. No version has such a
-// number, and no revision.
+// closingDay is the factor of the day in the Seq of a closing, see ClosingOf. Versions and
+// revisions are smaller.
 const closingDay = 1 << 32
 
 // ClosingOf reads a Seq that is the closing of a day: -(days since 1970-01-01 * 2^32 + revision).

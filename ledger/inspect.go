@@ -36,7 +36,7 @@ type Condition struct {
 	Login      Login
 }
 
-// Login is which rights a login has beyond those that the dispatcher needs.
+// Login says which rights a login has beyond those that the dispatcher needs.
 type Login struct {
 	Name string
 	// Superuser may do everything. Owner has the rights of the owner of schema dispatcher, and so may
@@ -84,14 +84,9 @@ func (l *Ledger) Durability(ctx context.Context) (Durability, error) {
 	return d, wrap("read durability", err)
 }
 
-// asker is a connection or a pool.
-type asker interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
 // readDurability reads the settings of the session. synchronous_commit may be set for the role, the
 // database or in the address.
-func readDurability(ctx context.Context, from asker) (d Durability, err error) {
+func readDurability(ctx context.Context, from querier) (d Durability, err error) {
 	err = from.QueryRow(ctx, `
 		select current_setting('synchronous_commit'), current_setting('fsync'),
 		  current_setting('full_page_writes'),

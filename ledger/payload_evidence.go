@@ -17,9 +17,9 @@ const (
 	PayloadNoSalt    = "no_salt"
 )
 
-// ComparedPayloads counts the messages of a range by what became of their payloads.
+// ComparedPayloads counts the messages of a range by the state of their payloads.
 type ComparedPayloads struct {
-	// Compared have a payload and the hash of it.
+	// Compared have a payload and its hash.
 	Compared int64 `json:"compared"`
 	// Gone have no payload any more.
 	Gone int64 `json:"gone"`

@@ -43,8 +43,8 @@ const (
 // Each minute is sealed once, when it is some minutes old. After that each hour is sealed again
 // when it is ten times as old as it was the last time, until it is older than half of facts, the
 // retention of its rows. Such a seal holds what has changed since. Closings of days and finance
-// rows have seals of their own, which also follow each other. The first has all there are. So have
-// the definitions of views and functions, whenever they have changed.
+// rows have separate seals, which follow each other without a gap; the first one has all that there
+// are. When the definitions of views and functions have changed, such a seal has them too.
 func (s *Seals) Add(
 	ctx context.Context, facts time.Duration, begin func(last *Seal) (SealWriter, error),
 	added func(*Seal),
@@ -151,12 +151,9 @@ func (s *Seals) addClosings(ctx context.Context, tx pgx.Tx, next *Seal, writer S
 			return err
 		}
 	}
-	r, err := tx.Query(ctx, `select distinct to_char(day, 'YYYY-MM-DD') as day from dispatcher.closings
+	days, err := queried(ctx, tx, pgx.RowTo[string], `
+		select distinct to_char(day, 'YYYY-MM-DD') as day from dispatcher.closings
 		where at >= $1 and at < $2 order by day`, next.From, next.To)
-	if err != nil {
-		return err
-	}
-	days, err := pgx.CollectRows(r, pgx.RowTo[string])
 	if err != nil {
 		return err
 	}

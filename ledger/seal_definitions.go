@@ -13,8 +13,8 @@ import (
 const definitionSeq = windowSeq + 4*kindSize
 
 // Definition is the definition of a view or a function of the schemas dispatcher, audit and facts.
-// Two other things that explain why definitions changed are treated alike: the version of
-// PostgreSQL, whose name is PostgreSQL, and each migration, whose name is that of its file.
+// The version of PostgreSQL (its name is PostgreSQL) and each migration (its name is the name of
+// its file) are sealed as definitions too, because they explain why others changed.
 type Definition struct {
 	Name string // "view audit.active" or "dispatcher.recipient(text, text)", at most 48 bytes
 	Hash [HashSize]byte
@@ -127,8 +127,8 @@ func newDefinitions(ctx context.Context, tx pgx.Tx) ([]byte, error) {
 	return hash, err
 }
 
-// addDefinitions adds each definition that is not as it was sealed last. What is gone has no new
-// leaf.
+// addDefinitions adds each definition that differs from its last leaf. A definition that was
+// dropped gets no leaf.
 func addDefinitions(ctx context.Context, tx pgx.Tx, writer SealWriter) error {
 	if err := known(ctx, tx, writer, `select leaves from dispatcher.seals
 		where definitions is not null order by number`); err != nil {

@@ -91,7 +91,7 @@ func finance(
 // A long list of opt-outs may be imported at once.
 const mostFinance = 100_000
 
-// atMost lets a seal end before it has more finance rows than mostFinance.
+// atMost ends a seal earlier if it would have more finance rows than mostFinance.
 func atMost(ctx context.Context, q querier, next *Seal) error {
 	var to time.Time
 	err := q.QueryRow(ctx, `

@@ -8,22 +8,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Seal is one entry of the log. It covers the messages received in [From, To), as they were at At.
+// Seal is one entry of the log. It covers messages received in [From, To), as they were at At.
 type Seal struct {
 	Number   int64
 	From, To time.Time
 	At       time.Time
 	// Again says that these messages were sealed before. Leaves then holds only what has changed.
 	Again bool
-	// Closings says that it covers the closings of days made in [From, To), and no messages. Again is
-	// true then, as it is for all that do not continue the messages.
+	// Closings says that it covers the closings of days made in [From, To), and no messages. Then
+	// Again is true too: it is false only for the first seal of messages.
 	Closings bool
 	// FinanceFrom is set if it also covers the finance rows made in [FinanceFrom, To). Seals of
 	// earlier builds cover none.
 	FinanceFrom *time.Time
-	// Format is 1 in seals of earlier builds, whose messages have no receipts and no details of dead
-	// records in PartLater. First looks of format 2 also cover the windows of limits that ended in
-	// [From, To).
+	// Format is 1 in seals of earlier builds: PartLater of their messages has no receipts and no
+	// details of dead records. In format 2, seals with Again false also cover the windows of limits
+	// that ended in [From, To).
 	Format int16
 	// Definitions is the hash of all definitions if the seal has leaves of them, see Definitions.
 	Definitions []byte

@@ -196,7 +196,7 @@ func printedLeft(printed, err error, left []control.Left) error {
 		return errors.Join(printed, err)
 	}
 	if len(left) > 0 {
-		return &codedError{code: exitFailed} // they have been listed
+		return failed(nil) // they have been listed
 	}
 	return nil
 }

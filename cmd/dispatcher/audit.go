@@ -214,7 +214,7 @@ func (c *cli) verify(ctx context.Context, l *database, f *verifyFlags) error {
 	return c.printVerification(&found, f.as)
 }
 
-// drawKeys are all keys of the key file. Without them old draws cannot be checked.
+// drawKeys reads all keys of the key file: older ones check older draws.
 func drawKeys(s *config.Settings) ([]selector.Key, error) {
 	if s.DrawKeyFile == "" {
 		return nil, usage(errors.New("DISPATCHER_DRAW_KEY_FILE is missing; set it to the file " +
@@ -260,7 +260,7 @@ func (v *versions) edition(version int64) (e audit.Edition, err error) {
 	}
 	doc, err := control.StoredRouting(&stored)
 	if err == nil {
-		e.Bounds = boundsOf(doc)
+		e.Bounded = boundedIn(doc)
 		e.Routing, err = app.Compile(doc, version)
 	}
 	if err != nil {
@@ -271,14 +271,13 @@ func (v *versions) edition(version int64) (e audit.Edition, err error) {
 	return e, nil
 }
 
-// boundsOf are the bounds of a document's channels.
-func boundsOf(doc *config.Routing) map[string]audit.Bound {
-	bounds := make(map[string]audit.Bound, len(doc.Channels))
+// boundedIn are the channels whose document bounds their attempts in flight.
+func boundedIn(doc *config.Routing) map[string]bool {
+	bounded := make(map[string]bool, len(doc.Channels))
 	for i := range doc.Channels {
-		c := &doc.Channels[i]
-		bounds[c.Name] = audit.Bound{Active: c.Active.Max > 0}
+		bounded[doc.Channels[i].Name] = doc.Channels[i].Active.Max > 0
 	}
-	return bounds
+	return bounded
 }
 
 // title counts what was checked and what differs.

@@ -179,7 +179,7 @@ func (c *cli) cancelFile(ctx context.Context, l *database, f *cancelFlags) error
 	fmt.Fprintf(c.out, "%s cancelled; %s not.\n", counted(done, "message is", "messages are"),
 		counted(left, "is", "are"))
 	if err == nil && left > 0 {
-		return &codedError{code: exitFailed} // they have been listed
+		return failed(nil) // they have been listed
 	}
 	return err
 }

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -161,12 +161,7 @@ func shownFields(m *envelope.Message) []shownField {
 
 // keyList are the keys of a map.
 func keyList[V any](m map[string]V) string {
-	all := make([]string, 0, len(m))
-	for key := range m {
-		all = append(all, key)
-	}
-	slices.SortFunc(all, cmp.Compare)
-	return strings.Join(all, ", ")
+	return strings.Join(slices.Sorted(maps.Keys(m)), ", ")
 }
 
 func envelopeSheet(fields []shownField) sheet {

@@ -243,7 +243,7 @@ func (ck *checker) checkWebbed(ctx context.Context, check string, c *config.Chan
 		return warned(check, "its settings can be used, but "+c.Provider+" is not asked for "+
 			"receipts, because it would not know where to call",
 			"set DISPATCHER_PUBLIC_URL to the address under which providers reach "+
-				""+ck.settings.ReceiptsListen)
+				ck.settings.ReceiptsListen)
 	}
 	return fine(check, "its settings can be used; the API is called with the first message")
 }

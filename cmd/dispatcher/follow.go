@@ -115,14 +115,10 @@ func startOffsets(
 ) (map[int32]kgo.Offset, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	admin := kadm.NewClient(client)
-	topics, err := admin.ListTopics(ctx, topic)
-	if err == nil {
-		err = topics[topic].Err
-	}
-	if err != nil {
+	if err := topicExists(ctx, client, topic); err != nil {
 		return nil, err
 	}
+	admin := kadm.NewClient(client)
 	listed, err := admin.ListEndOffsets(ctx, topic)
 	if !since.IsZero() && err == nil {
 		listed, err = admin.ListOffsetsAfterMilli(ctx, since.UnixMilli(), topic)

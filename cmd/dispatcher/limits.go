@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -118,10 +117,4 @@ func limitName(k admission.Key) string {
 		name += " " + k.Scope.String()
 	}
 	return name
-}
-
-// unknownChannel is the error for an unknown channel; it lists the known ones.
-func unknownChannel(name string, doc *config.Routing) error {
-	return usage(fmt.Errorf("there is no channel %q; choose one of %s", name,
-		strings.Join(doc.ChannelNames(), ", ")))
 }

@@ -115,8 +115,10 @@ func (ch *change) setLimit(
 	if err := ch.need(); err != nil {
 		return err
 	}
-	if channel != "" && ch.Base().Channel(channel) == nil {
-		return unknownChannel(channel, ch.Base())
+	if channel != "" {
+		if _, err := control.ChannelOf(ch.Base(), channel); err != nil {
+			return err
+		}
 	}
 	if remove {
 		if err := ch.needLimit(channel, l.Key()); err != nil {
@@ -152,7 +154,7 @@ func (ch *change) inFlags(err error) error {
 
 // needLimit refuses to remove a limit that does not exist, and lists those that do by their flags.
 func (ch *change) needLimit(channel string, key admission.Key) error {
-	limits := control.LimitsOf(ch.Base(), channel)
+	limits := ch.Base().LimitsOf(channel)
 	if slices.ContainsFunc(limits, func(l admission.Limit) bool { return l.Key() == key }) {
 		return nil
 	}

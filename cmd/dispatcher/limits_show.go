@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/status"
 )
@@ -42,8 +43,8 @@ func (c *cli) showLimits(ctx context.Context, l *database, named []string, as fo
 		return err
 	}
 	for _, name := range named {
-		if doc.Channel(name) == nil {
-			return unknownChannel(name, doc)
+		if _, err := control.ChannelOf(doc, name); err != nil {
+			return inCommands(err)
 		}
 	}
 	present, err := l.Limits.Present(ctx)

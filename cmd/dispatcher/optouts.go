@@ -42,13 +42,12 @@ func (c *cli) optOutsListCommand() *cobra.Command {
 	cmd.Flags().StringVar(&tenant, "tenant", "", "only those of this tenant (default all)")
 	as.addTo(cmd.Flags())
 	cmd.RunE = work(func(ctx context.Context, _ []string) error {
+		var only *string // nil for all tenants
 		if cmd.Flags().Changed("tenant") {
-			return c.withLedger(ctx, func(l *database) error {
-				return c.listOptOuts(ctx, l, &tenant, as)
-			})
+			only = &tenant
 		}
 		return c.withLedger(ctx, func(l *database) error {
-			return c.listOptOuts(ctx, l, nil, as)
+			return c.listOptOuts(ctx, l, only, as)
 		})
 	})
 	return cmd

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -230,12 +228,7 @@ func (c *cli) importedNumbers(
 
 // readNumbers reads the first column of a CSV.
 func readNumbers(in io.Reader, r numbers.Region) (recipients []string, bad []int, err error) {
-	buffered := bufio.NewReader(in)
-	// spreadsheets put it before UTF-8
-	if mark, _ := buffered.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
-		_, _ = buffered.Discard(len(mark)) // they were peeked at
-	}
-	rows := csv.NewReader(buffered)
+	rows := csv.NewReader(withoutMark(in))
 	rows.FieldsPerRecord, rows.LazyQuotes, rows.ReuseRecord = -1, true, true
 	for first := true; ; first = false {
 		row, err := rows.Read()

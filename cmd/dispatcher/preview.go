@@ -189,7 +189,7 @@ func keysIfReadable(s *config.Settings) []selector.Key {
 	return keys
 }
 
-// weighing processes each message of the day.
+// weighing counts what a document would choose for each message of a day.
 type weighing struct {
 	counter *report.TrafficCounter
 	now     *decide.Chooser

@@ -123,10 +123,9 @@ func (f *reconcileFlags) check() error {
 
 // options are those for reading the file.
 func (f *reconcileFlags) options(routing *config.Routing) (o reconcile.Options, err error) {
-	channel := routing.Channel(f.channel)
-	if channel == nil {
-		return o, fmt.Errorf("there is no channel %q; choose one of %s", f.channel,
-			strings.Join(routing.ChannelNames(), ", "))
+	channel, err := control.ChannelOf(routing, f.channel)
+	if err != nil {
+		return o, err
 	}
 	preset := f.preset
 	if preset == "" {
@@ -208,7 +207,7 @@ func (c *cli) reconcile(ctx context.Context, l *database, f *reconcileFlags) err
 	if err := r.found.show(c, routing.Timezone, f.as); err != nil || !r.found.differs() {
 		return err
 	}
-	return &codedError{code: exitFailed} // the list has been printed
+	return failed(nil) // the list has been printed
 }
 
 // run compares the file, stores the result and lists it.

@@ -64,7 +64,7 @@ func (c *cli) daily(ctx context.Context, l *database, day string, as format) err
 		return err
 	}
 	if daily.Found() {
-		return &codedError{code: exitFailed}
+		return failed(nil)
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func (c *cli) contracts(ctx context.Context, l *database, day string, as format)
 		return err
 	}
 	if slices.ContainsFunc(found, func(c report.Contract) bool { return c.Warning != "" }) {
-		return &codedError{code: exitFailed} // the table has been printed
+		return failed(nil) // the table has been printed
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ func (c *cli) reportRange(ctx context.Context, l *database, f *rangeFlags) error
 		return err
 	}
 	if r.Found() {
-		return &codedError{code: exitFailed}
+		return failed(nil)
 	}
 	return nil
 }

@@ -40,23 +40,16 @@ func checkedRouting(flag, path string) (*config.Routing, error) {
 // currentVersion is the version in force.
 func currentVersion(ctx context.Context, l *database) (ledger.RoutingVersion, error) {
 	v, err := l.Routing.Current(ctx)
-	switch {
-	case errors.Is(err, ledger.ErrNoRouting):
-		return v, usage(errNoRouting)
-	case err != nil:
-		return v, err
+	if errors.Is(err, ledger.ErrNoRouting) {
+		err = usage(errNoRouting)
 	}
-	return v, nil
+	return v, err
 }
 
 // inForce is the current version with its document and effects, as draws use them.
 func inForce(ctx context.Context, l *database) (ledger.RoutingVersion, *config.Routing, error) {
-	v, err := currentVersion(ctx, l)
-	if err != nil {
-		return v, nil, err
-	}
-	doc, err := control.StoredRouting(&v)
-	return v, doc, err
+	v, doc, err := control.InForce(ctx, l.Ledger)
+	return v, doc, inCommands(err)
 }
 
 // errNoRouting says how the database gets its first routing.

@@ -228,8 +228,8 @@ func (c *cli) sandboxCounts(f *sandboxFlags, counts []sandbox.Count) error {
 		return err
 	}
 	if unread > 0 {
-		return failed(errors.New(strings.TrimSpace(fmt.Sprintf("%d requests could not be read by "+
-			"their carrier: an account of an older sandbox, or a fault of an adapter", unread))))
+		return failed(fmt.Errorf("%d requests could not be read by their carrier: an account of an "+
+			"older sandbox, or a fault of an adapter", unread))
 	}
 	return nil
 }

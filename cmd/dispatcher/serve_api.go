@@ -1,8 +1,6 @@
 package main
 
 import (
-	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -66,9 +64,10 @@ func embeddedToken(folder string) (string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("read the token of the API: %w", err)
 	}
-	var secret [32]byte
-	_, _ = rand.Read(secret[:]) // never fails
-	token := "sms_" + base64.RawURLEncoding.EncodeToString(secret[:])
+	token, _, err := access.NewToken(access.EmbeddedName, access.Admin)
+	if err != nil {
+		return "", err
+	}
 	if err := os.WriteFile(path, []byte(token+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("write the token of the API: %w", err)
 	}

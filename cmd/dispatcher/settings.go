@@ -89,7 +89,7 @@ func embeddedKey(s *config.Settings) {
 	}
 }
 
-// openKafka returns a client once a broker has answered it.
+// openKafka connects to the brokers. It returns after one has answered.
 func openKafka(ctx context.Context, s *config.Settings, options ...kgo.Opt) (*kgo.Client, error) {
 	common, err := app.Connection(s).Options()
 	if err != nil {
@@ -154,7 +154,7 @@ func (d *database) sentence(err error) error {
 	return err
 }
 
-// openLedger returns the ledger once the database has answered.
+// openLedger connects to the ledger. It returns after the database has answered.
 func (c *cli) openLedger(ctx context.Context, s *config.Settings) (*database, error) {
 	if c.open != nil {
 		return openLedger(ctx, s, c.open)

@@ -112,7 +112,7 @@ func (c *cli) tail(ctx context.Context, f *tailFlags) error {
 	if err := from.each(ctx, t.take); err != nil && ctx.Err() == nil {
 		return err
 	}
-	if t.fell > 0 {
+	if t.failed > 0 {
 		return failed(nil) // the lines have been printed
 	}
 	return nil
@@ -124,7 +124,7 @@ type tailer struct {
 	receipts receiptChannels
 	events   *eventPrinter
 	open     map[string]bool // ids of --id whose messages have not ended
-	fell     int             // number that ended without having arrived
+	failed   int             // how many of them ended without having arrived
 }
 
 // take shows one event and reports whether more are needed.
@@ -140,7 +140,7 @@ func (t *tailer) take(event *statusEvent, raw []byte) (bool, error) {
 	if t.flags.untilFinal && t.open[event.ID] && event.ended(t.receipts) {
 		delete(t.open, event.ID)
 		if !event.arrived() {
-			t.fell++
+			t.failed++
 		}
 	}
 	return !t.flags.untilFinal || len(t.open) > 0, nil

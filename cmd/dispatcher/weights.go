@@ -76,13 +76,8 @@ func (c *cli) weightsShowCommand() *cobra.Command {
 		Short: "Show the weights in force, configured and effective, and ramps under way",
 		Args:  arguments(0, 1),
 		RunE: work(func(ctx context.Context, args []string) error {
-			if len(args) == 0 {
-				return c.withLedger(ctx, func(l *database) error {
-					return c.showWeights(ctx, l, "", as)
-				})
-			}
 			return c.withLedger(ctx, func(l *database) error {
-				return c.showWeights(ctx, l, args[0], as)
+				return c.showWeights(ctx, l, strings.Join(args, ""), as) // none for all routes
 			})
 		}),
 	}

@@ -40,7 +40,7 @@ func NewSignIn(callback string) SignIn {
 // to the sign-in.
 var ErrRefused = errors.New("the issuer let nobody in")
 
-// SignsInAt is the host of the issuer that people sign in at; empty when there is none.
+// SignsInAt is the host of the issuer at which people sign in; empty when there is none.
 func (g *Gate) SignsInAt() string {
 	if g.issuer == nil || g.issuer.clientID == "" {
 		return ""

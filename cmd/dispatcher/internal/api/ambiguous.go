@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"math"
 	"net/http"
 	"time"
 
@@ -77,9 +76,9 @@ type ambiguousList struct {
 }
 
 func (a *API) ambiguous(ctx context.Context, in *ambiguousInput) (*reply[ambiguousList], error) {
-	last, err := ambiguousAt(inQuery, in.Cursor)
+	last, err := control.AmbiguousAt(in.Cursor)
 	if err != nil {
-		return nil, err
+		return nil, unknownCursor(inQuery)
 	}
 	filter := in.filter()
 	records, err := a.cfg.Ledger.Ambiguities.After(ctx, filter, last, in.Limit+1)
@@ -89,7 +88,7 @@ func (a *API) ambiguous(ctx context.Context, in *ambiguousInput) (*reply[ambiguo
 	out := ambiguousList{Items: []ambiguousMessage{}, Contradictions: []contradiction{}}
 	if len(records) > in.Limit {
 		records = records[:in.Limit]
-		out.Next = ambiguousCursor(&records[in.Limit-1])
+		out.Next = control.AmbiguousCursor(&records[in.Limit-1])
 	}
 	for i := range records {
 		r := &records[i]
@@ -111,28 +110,6 @@ func (a *API) ambiguous(ctx context.Context, in *ambiguousInput) (*reply[ambiguo
 		})
 	}
 	return &reply[ambiguousList]{out}, err
-}
-
-// ambiguousCursor is the cursor of the page behind a record.
-func ambiguousCursor(r *ledger.AmbiguityRecord) string {
-	return encodeCursor(r.OpenedAt.UnixMicro(), r.Seq, int64(r.Attempt))
-}
-
-// ambiguousAt is the last record of the page that had a cursor.
-func ambiguousAt(place, cursor string) (*ledger.AmbiguityRecord, error) {
-	last := &ledger.AmbiguityRecord{}
-	if cursor == "" {
-		return last, nil
-	}
-	at, err := decodeCursor(place, cursor, 3)
-	if err != nil {
-		return nil, err
-	}
-	if at[0] > mostMicros || at[2] > math.MaxInt16 {
-		return nil, unknownCursor(place)
-	}
-	last.OpenedAt, last.Seq, last.Attempt = time.UnixMicro(at[0]), at[1], int(at[2])
-	return last, nil
 }
 
 type settleInput struct {
@@ -229,9 +206,9 @@ func (a *API) settleMany(
 	if !ok {
 		return nil, &control.Refused{Err: errNoFilter}
 	}
-	last, err := ambiguousAt(inBody, in.Body.Cursor)
+	last, err := control.AmbiguousAt(in.Body.Cursor)
 	if err != nil {
-		return nil, err
+		return nil, unknownCursor(inBody)
 	}
 	if filter.Before.IsZero() {
 		if filter.Before, err = a.cfg.Ledger.Clock(ctx); err != nil {
@@ -247,7 +224,7 @@ func (a *API) settleMany(
 		&control.Settlement{As: in.Body.As, By: who}, func() {})
 	out.Settled = done.Done
 	out.ChangedPage, err = changed(a, &done, err, func(last ledger.AmbiguityRecord) string {
-		return ambiguousCursor(&last)
+		return control.AmbiguousCursor(&last)
 	})
 	return &reply[settledMany]{out}, err
 }

@@ -115,7 +115,7 @@ func headers(next http.Handler) http.Handler {
 func humaConfig() huma.Config {
 	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	aliases(registry)
-	cfg := huma.Config{
+	return huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
 			Info: &huma.Info{
@@ -140,7 +140,6 @@ func humaConfig() huma.Config {
 		RejectUnknownQueryParameters: true,
 		Transformers:                 []huma.Transformer{withoutValues},
 	}
-	return cfg
 }
 
 // schemaName puts the package before the name of a type, so that types of two packages with the

@@ -582,6 +582,10 @@ func TestListsComeInPages(t *testing.T) {
 		http.StatusUnprocessableEntity {
 		t.Errorf("got %+v, want status %v", got, http.StatusUnprocessableEntity)
 	}
+	got := s.ask("viewer", "POST", "/messages/lookup", `{"number":"+447700900123","cursor":"x"}`)
+	if got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, `"body.cursor"`) {
+		t.Errorf("a cursor in a body: %+v", got)
+	}
 }
 
 // stream opens the stream of the status with the token of a viewer, for a minute at most.

@@ -56,14 +56,9 @@ func (a *API) cancelMany(
 	}
 	var after int64
 	if in.Body.Cursor != "" { // it has the bound of the first page, too
-		at, err := decodeCursor(inBody, in.Body.Cursor, 2)
-		if err != nil {
-			return nil, err
-		}
-		if at[1] > mostMicros {
+		if after, filter.Before, err = control.UnsentAt(in.Body.Cursor); err != nil {
 			return nil, unknownCursor(inBody)
 		}
-		after, filter.Before = at[0], time.UnixMicro(at[1])
 	}
 	if filter.Before.IsZero() {
 		if filter.Before, err = a.cfg.Ledger.Clock(ctx); err != nil {
@@ -83,7 +78,7 @@ func (a *API) cancelMany(
 	done, err := control.CancelPage(ctx, a.cfg.Ledger, filter, after, in.Body.Limit, who)
 	out.Cancelled = done.Done
 	out.ChangedPage, err = changed(a, &done, err, func(last int64) string {
-		return encodeCursor(last, filter.Before.UnixMicro())
+		return control.UnsentCursor(last, filter.Before)
 	})
 	return &reply[cancelledMany]{out}, err
 }

@@ -4,7 +4,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/control"
 )
 
-// ChangedPage is the part of an answer about a page of messages of which each is changed by itself.
+// ChangedPage is the part of an answer that reports a page of messages, each changed by itself.
 type ChangedPage struct {
 	Left    []control.Left `json:"left" nullable:"false" doc:"those of this page that could not be changed"`
 	Next    string         `json:"next,omitempty" doc:"cursor for the rest, also after a failure; absent on the last page and in a dry run"`
@@ -13,8 +13,8 @@ type ChangedPage struct {
 
 func noneLeft() ChangedPage { return ChangedPage{Left: []control.Left{}} }
 
-// changed is what became of a page. A failure is reported in the answer and is no error when
-// something was changed, or found unchangeable, before it.
+// changed reports a page. After a failure the answer says so, with no error, if some message of the
+// page was changed, or could not be changed, before it.
 func changed[C any](
 	a *API, page *control.Page[C], err error, cursor func(last C) string,
 ) (out ChangedPage, _ error) {

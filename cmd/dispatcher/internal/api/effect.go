@@ -11,7 +11,7 @@ import (
 // nothing. Unless an operation says so, by nothingDone or oneWrite, it may have changed something.
 
 // effect says whether a request has changed something.
-type effect struct{ none bool } // certainly nothing
+type effect struct{ none bool } // it has certainly changed nothing
 
 // effectKey is the key of a request's effect in its context.
 type effectKey struct{}
@@ -29,8 +29,8 @@ func nothingDone(err error) error {
 	return untouched{err}
 }
 
-// oneWrite marks the error of a request that writes in one transaction and returns what comes of
-// it, if it shows that this was not committed.
+// oneWrite marks the error of a request that writes in one transaction, if the error shows that the
+// transaction was rolled back.
 func oneWrite(err error) error {
 	if err != nil && ledger.RolledBack(err) {
 		return untouched{err}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -45,7 +46,7 @@ func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	if wait := a.rates.take(who.Name, time.Now()); wait > 0 {
-		ctx.SetHeader("Retry-After", seconds(int(math.Ceil(wait.Seconds()))))
+		ctx.SetHeader("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 		a.deny(ctx, http.StatusTooManyRequests, "too many requests; wait before the next one")
 		return
 	}

@@ -3,20 +3,12 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2/sse"
 
 	"dispatcher/cmd/dispatcher/internal/status"
-)
-
-var (
-	errTooLong      = errors.New("the range has more than a year: ask for less")
-	errWhichRecords = errors.New("name records, or a lane, a topic, dead_reason, since or all: " +
-		"one of both")
-	errOneRecord = errors.New("set and unset correct one record: name exactly one in records")
 )
 
 // liveBeat is the longest time between two events.

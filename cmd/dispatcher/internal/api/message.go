@@ -38,7 +38,7 @@ type lookupInput struct {
 func (a *API) lookup(
 	ctx context.Context, in *lookupInput,
 ) (*reply[list[ledger.FoundMessage]], error) {
-	before, err := (&Page{Cursor: in.Body.Cursor}).before()
+	before, err := lastRow(inBody, in.Body.Cursor)
 	if err != nil {
 		return nil, err
 	}

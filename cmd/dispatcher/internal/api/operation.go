@@ -2,8 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/base64"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -127,25 +125,19 @@ type Page struct {
 }
 
 // before is the number of the last row of the previous page; 0 for the first page.
-func (p *Page) before() (int64, error) {
-	if p.Cursor == "" {
+func (p *Page) before() (int64, error) { return lastRow(inQuery, p.Cursor) }
+
+// lastRow is the number of the last row of the page that had the cursor in a place; 0 without a
+// cursor.
+func lastRow(place, cursor string) (int64, error) {
+	if cursor == "" {
 		return 0, nil
 	}
-	n, err := decodeCursor(inQuery, p.Cursor, 1)
+	n, err := control.ReadCursor(cursor, 1)
 	if err != nil {
-		return 0, err
+		return 0, unknownCursor(place)
 	}
 	return n[0], nil
-}
-
-// mostMicros is the last time that a cursor may have, in microseconds: PostgreSQL takes no year
-// beyond 294276.
-const mostMicros = 200_000_000_000_000_000
-
-// encodeCursor makes a cursor of the numbers that tell where a page ends.
-func encodeCursor(numbers ...int64) string {
-	text := strings.Trim(fmt.Sprint(numbers), "[]")
-	return base64.RawURLEncoding.EncodeToString([]byte(text))
 }
 
 // The places of a cursor in a request, for errors.
@@ -153,22 +145,6 @@ const (
 	inQuery = "query.cursor"
 	inBody  = "body.cursor"
 )
-
-// decodeCursor reads count numbers, none of them negative, from the cursor in a place.
-func decodeCursor(place, cursor string, count int) ([]int64, error) {
-	raw, err := base64.RawURLEncoding.DecodeString(cursor)
-	words := strings.Split(string(raw), " ")
-	if err != nil || len(words) != count {
-		return nil, unknownCursor(place)
-	}
-	numbers := make([]int64, count)
-	for i, word := range words {
-		if numbers[i], err = strconv.ParseInt(word, 10, 64); err != nil || numbers[i] < 0 {
-			return nil, unknownCursor(place)
-		}
-	}
-	return numbers, nil
-}
 
 func unknownCursor(place string) error {
 	return huma.Error422UnprocessableEntity("cursor is none that a page had: send next of "+
@@ -191,7 +167,7 @@ func paged[T any](rows []T, limit int, number func(*T) int64) list[T] {
 	l := list[T]{Items: rows}
 	if len(rows) > limit {
 		l.Items = rows[:limit]
-		l.Next = encodeCursor(number(&rows[limit-1]))
+		l.Next = control.Cursor(number(&rows[limit-1]))
 	}
 	return l
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -108,5 +107,3 @@ func refusal(err error) (status int, detail string) {
 func (a *API) deny(ctx huma.Context, status int, detail string) {
 	_ = huma.WriteErr(a.huma, ctx, status, detail)
 }
-
-func seconds(n int) string { return strconv.Itoa(n) }

@@ -42,7 +42,7 @@ func (a *API) repeat(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDocument))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		a.deny(ctx, http.StatusRequestEntityTooLarge, "the body is too large: "+
 			"4 MiB are the most")
 		return
@@ -115,9 +115,9 @@ func (a *API) carryOut(
 	_, _ = w.Write(answer.body.Bytes())
 }
 
-// keep stores an answer. It stores none when the request changed nothing for a reason that may
-// pass, so that the client can send it again. Where a request may have changed something although
-// it failed, its row stays as it is, and a repetition is refused.
+// keep stores an answer. After a conflict, or a failure that changed nothing, it deletes the
+// request instead, so that the client can send it again. If a failed request may have changed
+// something, its row stays as it is, and a repetition is refused.
 func (a *API) keep(
 	ctx context.Context, request *ledger.Request, effect *effect, answer *recorder,
 ) {

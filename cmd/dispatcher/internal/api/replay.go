@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -61,6 +62,12 @@ type replayed struct {
 	Replayed []replayedRecord `json:"replayed" nullable:"false"`
 	Trouble  string           `json:"trouble,omitempty" doc:"why the records behind the last one were not tried; what stands in the list is done"`
 }
+
+var (
+	errWhichRecords = errors.New("name records, or a lane, a topic, dead_reason, since or all: " +
+		"one of both")
+	errOneRecord = errors.New("set and unset correct one record: name exactly one in records")
+)
 
 // replay publishes dead records again, one by one. A failure is reported in the answer and is no
 // error, because the records before it stay published.

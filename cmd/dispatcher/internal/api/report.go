@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/control"
@@ -34,6 +35,8 @@ type rangeInput struct {
 
 // mostDays bounds a range, because every day of it is summed.
 const mostDays = 366
+
+var errTooLong = errors.New("the range has more than a year: ask for less")
 
 func (a *API) rangeReport(ctx context.Context, in *rangeInput) (*reply[report.Range], error) {
 	_, doc, err := control.InForce(ctx, a.cfg.Ledger)

@@ -35,19 +35,10 @@ type anySchema struct{}
 // Schema describes it.
 func (anySchema) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
 
-// finish adds to the description what Go types cannot express.
+// finish adds to the description what Go types cannot express: a route may have no ramp.
 func (a *API) finish() {
-	schemas := a.huma.OpenAPI().Components.Schemas.Map()
-	for _, at := range [][2]string{
-		{"ControlRouteWeights", "ramp"},
-	} {
-		s, ok := schemas[at[0]]
-		if !ok {
-			continue
-		}
-		property := s.Properties[at[1]]
-		s.Properties[at[1]] = &huma.Schema{
-			OneOf: []*huma.Schema{property, {Type: "null"}},
-		}
+	route := a.huma.OpenAPI().Components.Schemas.Map()["ControlRouteWeights"]
+	route.Properties["ramp"] = &huma.Schema{
+		OneOf: []*huma.Schema{route.Properties["ramp"], {Type: "null"}},
 	}
 }

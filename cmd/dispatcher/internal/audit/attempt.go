@@ -63,13 +63,14 @@ func (c *check) attempt(i int, p *progress) error {
 	return nil
 }
 
-// lose adds to p an attempt whose version is unusable, so that nothing is known of its effect.
+// lose adds to p an attempt whose version is unusable. After it, p does not know what is left to
+// send, nor the channel that the message is pinned to.
 func (c *check) lose(stored *ledger.AttemptRecord, p *progress) {
 	p.after(stored, "", false, 0)
 	p.known, p.pinned, p.left = false, "", 0
 }
 
-// follows checks that the attempt before left anything to send.
+// follows checks that the attempt before left something to send.
 func (c *check) follows(i int) {
 	if i == 0 {
 		return

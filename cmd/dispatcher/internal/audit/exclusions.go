@@ -133,7 +133,7 @@ func (c *check) mayBe(
 			derived = ""
 		}
 	}
-	return derived == "" && e.passing(t, member, stored, ch), derived
+	return derived == "" && e.passing(member, stored, ch), derived
 }
 
 // selectorsBetween returns the selectors that had not expired at a time. If the time is not known,
@@ -147,21 +147,20 @@ func (c *check) selectorsBetween(at time.Time) (all, few []selector.Selector) {
 
 // passing reports whether a reason depends on shared state, such as slots or connections, and is
 // possible. No reason is possible for the chosen channel.
-func (e *edition) passing(t *decide.Task, c int, reason string, ch *choice) bool {
+func (e *edition) passing(c int, reason string, ch *choice) bool {
 	switch {
 	case reason == "":
 		return !ch.waits()
 	case reason == decide.NoActive:
-		return e.Bounds == nil || e.Bounds[e.Routing.Channels[c].Name].Active
+		return e.Bounded == nil || e.Bounded[e.Routing.Channels[c].Name]
 	case decide.IsLimit(reason):
 		return true // has checks that there is such a limit
 	}
 	return reason == decide.Busy || provider.Unready(reason)
 }
 
-// has reports whether a limit of that name counts the message on channel c, and can have that
-// reason. What the limit had left is not recorded. Reasons that are not those of such a limit have
-// no name.
+// has reports whether a limit of that name counts the message on channel c and can be the cause of
+// the reason. What the limit had left is not recorded. Reasons that no limit causes have no name.
 func (e *edition) has(t *decide.Task, c int, reason string, name decide.LimitName) bool {
 	switch reason {
 	case decide.NoSlot, decide.NoShare, decide.NoBudget, decide.Reserved, decide.TenantLimit,
@@ -169,7 +168,7 @@ func (e *edition) has(t *decide.Task, c int, reason string, name decide.LimitNam
 	default:
 		return !name.Named()
 	}
-	if e.Bounds == nil {
+	if e.Bounded == nil {
 		return true
 	}
 	divides := decide.Divides(e.Routing.Channels[c].Policy)

@@ -109,7 +109,8 @@ func (p *progress) partly(a *ledger.AttemptRecord, parts int) bool {
 	return p.left > 0
 }
 
-// refusedBy reports whether the channel was tried in the attempts from a number on.
+// refusedBy reports whether the channel was tried by the attempt with this number, from 0, or a
+// later one.
 func (p *progress) refusedBy(channel string, from int) bool {
 	return slices.ContainsFunc(
 		p.tried, func(t tried) bool { return t.channel == channel && t.attempt >= from },

@@ -228,10 +228,10 @@ func places(n int) []int {
 }
 
 // drawnBounds draws which channels bound their attempts in flight.
-func drawnBounds(t *rapid.T, r *decide.Routing) map[string]Bound {
-	bounds := map[string]Bound{}
+func drawnBounds(t *rapid.T, r *decide.Routing) map[string]bool {
+	bounds := map[string]bool{}
 	for i := range r.Channels { // a fixed order, so that a draw can be repeated
-		bounds[r.Channels[i].Name] = Bound{Active: rapid.Bool().Draw(t, "bounded")}
+		bounds[r.Channels[i].Name] = rapid.Bool().Draw(t, "bounded")
 	}
 	return bounds
 }
@@ -248,15 +248,15 @@ func drawnCounter(t *rapid.T, l admission.Limit, now time.Time) admission.Counte
 
 // drawnState draws any shared state of the channels within their bounds, and what this process
 // knows of its connections.
-func drawnState(t *rapid.T, r *decide.Routing, bounds map[string]Bound,
+func drawnState(t *rapid.T, r *decide.Routing, bounds map[string]bool,
 	now time.Time,
 ) (*ledger.Seen, []string) {
 	seen, unready := idle(r)
 	bad := rapid.Bool().Draw(t, "bad times")
 	for i := range seen.Channels {
-		gate, bound := &seen.Channels[i].Gate, bounds[seen.Channels[i].Name]
+		gate := &seen.Channels[i].Gate
 		gate.Active.Count = rapid.Int64Range(0, 3).Draw(t, "active")
-		if bound.Active {
+		if bounds[seen.Channels[i].Name] {
 			gate.Active.Max = 3
 		}
 		for _, l := range r.Channels[i].Limits {

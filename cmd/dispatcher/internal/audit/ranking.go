@@ -122,8 +122,8 @@ func (c *check) fields(t *decide.Task, ch *choice) bool {
 	return !wrong && (by != decide.BestWorker || c.scoring(t, ch))
 }
 
-// lost is a first choice that a newer version removed from the route: the ranking begins with it,
-// although it is no member. Empty when there is none.
+// lost is a first choice that a newer version removed from the route; empty when there is none. The
+// ranking begins with it, although it is no longer a member.
 func (c *check) lost(t *decide.Task) string {
 	if t.Route.Draws() && t.First < 0 {
 		return c.record.Message.Plan.FirstChoice
@@ -258,7 +258,8 @@ func (c *check) order(
 	}
 }
 
-// basis checks what the order depends on besides the candidates; false when that cannot be derived.
+// basis checks what the order depends on besides the candidates: cursor, draw key. It is false when
+// the order cannot be derived.
 func (c *check) basis(e *edition, t *decide.Task, ch *choice) bool {
 	r := ch.ranking
 	switch decide.Ranker(r.By) {

@@ -40,14 +40,14 @@ func newLife(routing *decide.Routing) *life {
 }
 
 // apply makes routing the next version. Processes keep lanes that it does not name.
-func (l *life) apply(routing *decide.Routing, bounds map[string]Bound) {
+func (l *life) apply(routing *decide.Routing, bounds map[string]bool) {
 	if l.live != nil {
 		before := l.editions[l.live.Version]
 		before.Until = l.now
 		l.editions[l.live.Version] = before
 		routing.Version = l.live.Version + 1
 	}
-	l.editions[routing.Version] = Edition{Routing: routing, From: l.now, Bounds: bounds}
+	l.editions[routing.Version] = Edition{Routing: routing, From: l.now, Bounded: bounds}
 	live := *routing
 	live.Lanes = maps.Clone(routing.Lanes)
 	if l.live != nil {
@@ -58,9 +58,9 @@ func (l *life) apply(routing *decide.Routing, bounds map[string]Bound) {
 }
 
 // bound sets which channels of the current version have limits.
-func (l *life) bound(bounds map[string]Bound) {
+func (l *life) bound(bounds map[string]bool) {
 	e := l.editions[l.live.Version]
-	e.Bounds = bounds
+	e.Bounded = bounds
 	l.editions[l.live.Version] = e
 }
 
@@ -313,7 +313,7 @@ func lifeOf(t testing.TB, change func(*decide.Routing)) (l *life, first string) 
 		change(routing)
 	}
 	l = newLife(routing)
-	l.bound(map[string]Bound{})
+	l.bound(map[string]bool{})
 	drawer := selector.NewDrawer(l.keys[0])
 	table := routing.Routes[0].Table
 	return l, table.Entry(table.Pick(drawer.Draw("m-1", 1, table.Size()))).Name

@@ -70,13 +70,9 @@ type Edition struct {
 	// Overlap is how long after Until claims may still have used it. It is zero when the next
 	// version was written while all channels were locked.
 	Overlap time.Duration
-	// Bounds says which channels bound their attempts in flight; nil when that is not known.
-	Bounds map[string]Bound
-}
-
-// Bound says what of a channel's document is not in the routing.
-type Bound struct {
-	Active bool // it bounds its attempts in flight, so that they can exclude a message
+	// Bounded has the channels whose document bounds their attempts in flight, so that these can
+	// exclude a message. It is nil when that is not known.
+	Bounded map[string]bool
 }
 
 // clockTolerance is how far the database's clock may have been set back between two moments

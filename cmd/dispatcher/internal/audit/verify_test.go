@@ -937,7 +937,7 @@ func TestAVersionThatWasNotInForceIsFound(t *testing.T) {
 		l, _ := lifeOf(t, nil)
 		before := l.live
 		l.pass(time.Minute)
-		l.apply(turnedRound(t, before), map[string]Bound{})
+		l.apply(turnedRound(t, before), map[string]bool{})
 		l.pass(2 * time.Second)
 		l.claimed(t, jobOf(fmt.Sprint("m-", i), 1), nil)
 		row := &l.record.Message

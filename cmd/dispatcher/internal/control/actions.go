@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"time"
 
@@ -23,9 +22,6 @@ type Action struct {
 	Detail  string    `json:"detail" doc:"more, in words"`
 	Reason  string    `json:"reason" doc:"why; empty for roles that may not see what operators write by hand"`
 }
-
-// ErrCursor means that no page had this cursor.
-var ErrCursor = errors.New("cursor is none that a page had")
 
 // ActionsPage selects a page of actions.
 type ActionsPage struct {
@@ -83,8 +79,7 @@ func actionOf(cursor string) (*ledger.Action, error) {
 	if err == nil {
 		_, err = fmt.Sscanf(string(raw), "%d %d %d %s", &micros, &a.ID, &a.Part, &a.Kind)
 	}
-	// PostgreSQL knows no time beyond the year 294276.
-	if err != nil || micros < 0 || micros > time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() {
+	if err != nil || micros < 0 || micros > mostMicros {
 		return nil, ErrCursor
 	}
 	a.At = time.UnixMicro(micros)

@@ -91,13 +91,8 @@ func (d *Draft) TopUpNamed(ctx context.Context, on, amount, key string) (*Topped
 
 // budgetOf finds the limit and parses the amount.
 func (d *Draft) budgetOf(asked *TopUp) (l admission.Limit, micros int64, err error) {
-	if err := d.need(); err != nil {
+	if err := d.needChannel(asked.Channel); err != nil {
 		return l, 0, err
-	}
-	if asked.Channel != "" {
-		if _, err := channelOf(d.Base(), asked.Channel); err != nil {
-			return l, 0, err
-		}
 	}
 	if asked.Tenant == admission.EachTenant {
 		return l, 0, refusef("each tenant has a budget of its own: name one tenant")
@@ -106,7 +101,7 @@ func (d *Draft) budgetOf(asked *TopUp) (l admission.Limit, micros int64, err err
 		Scope: admission.Scope{Tenant: asked.Tenant}, Window: admission.Prepaid,
 		Unit: admission.Money,
 	}
-	l, ok := admission.Find(LimitsOf(d.Base(), asked.Channel), key)
+	l, ok := admission.Find(d.Base().LimitsOf(asked.Channel), key)
 	if !ok {
 		return l, 0, unknownf("the routing document has no prepaid budget %s: add {window: prepaid, "+
 			"unit: money} to the limits there first", key.On(asked.Channel))

@@ -78,8 +78,8 @@ func checkPrefix(prefix string) error {
 	return nil
 }
 
-// known refuses a lane and a route that neither the routing in force has nor a message that has
-// not left: it is a typo, and "0 messages" would hide that.
+// known refuses a lane or a route that is neither in the routing in force nor on any message that
+// has not left. It is a typo, and "0 messages" would hide that.
 func (f *Unsent) known(ctx context.Context, l *ledger.Ledger) error {
 	_, doc, err := InForce(ctx, l)
 	if err != nil {
@@ -147,7 +147,7 @@ func (f *Unsent) page(
 const countPage = 5000
 
 // CountUnsent is how many messages a filter selects. The error is an Unknown when it names a lane
-// or a route that there is not.
+// or a route that does not exist.
 func CountUnsent(ctx context.Context, l *ledger.Ledger, f *Unsent) (int64, error) {
 	n, err := f.count(ctx, l)
 	if err == nil && n == 0 {
@@ -168,7 +168,7 @@ func (f *Unsent) count(ctx context.Context, l *ledger.Ledger) (n int64, err erro
 }
 
 // NoteCancellation records who cancels by which filter, before the first page of a cancellation.
-// The error is an Unknown when the filter names a lane or a route that there is not.
+// The error is an Unknown when the filter names a lane or a route that does not exist.
 func NoteCancellation(ctx context.Context, l *ledger.Ledger, f *Unsent, by By) error {
 	if err := CheckReason(by.Reason); err != nil {
 		return err

@@ -47,7 +47,8 @@ func FileSide(doc *config.Document) *Side {
 	}
 }
 
-// Compare compares two versions with their effects, but a file with the document of a version.
+// Compare compares two versions with their effects. A file has no effects, so it is compared with
+// the document of a version alone.
 func Compare(from, to *Side) *Comparison {
 	before, after := from.routing, to.routing
 	if from.file || to.file {

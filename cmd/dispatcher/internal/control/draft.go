@@ -67,12 +67,22 @@ func Begin(
 	return d, nil
 }
 
-// need returns ErrNoRouting when there is no routing to change.
+// need returns ErrNoRouting if there is no routing.
 func (d *Draft) need() error {
 	if d.Document == nil {
 		return ErrNoRouting
 	}
 	return nil
+}
+
+// needChannel refuses a channel that the document does not have. An empty name, which stands for
+// the limits over all channels, is good.
+func (d *Draft) needChannel(name string) error {
+	if err := d.need(); err != nil || name == "" {
+		return err
+	}
+	_, err := ChannelOf(d.Base(), name)
+	return err
 }
 
 // Make edits the document, checks it and applies it, unless it is a dry run or changes nothing.

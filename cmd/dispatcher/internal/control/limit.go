@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"slices"
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/report"
@@ -14,19 +13,13 @@ import (
 func (d *Draft) SetLimit(
 	ctx context.Context, channel string, l admission.Limit, remove bool, words func(error) error,
 ) (*Changed, error) {
-	if err := d.need(); err != nil {
+	if err := d.needChannel(channel); err != nil {
 		return nil, err
 	}
-	if channel != "" {
-		if _, err := channelOf(d.Base(), channel); err != nil {
+	if remove {
+		if _, err := d.limit(channel, l.Key()); err != nil {
 			return nil, err
 		}
-	}
-	there := slices.ContainsFunc(LimitsOf(d.Base(), channel), func(other admission.Limit) bool {
-		return other.Key() == l.Key()
-	})
-	if remove && !there {
-		return nil, unknownf(`there is no limit %s; see "dispatcher limits show"`, l.Key().On(channel))
 	}
 	return d.Make(ctx, func() (doc *config.Document, err error) {
 		if remove {
@@ -67,7 +60,7 @@ func (d *Draft) SetMax(
 // LimitNames are the limits of a channel, or those over all channels, in the words of
 // admission.Key.On: those whose max can be set, and the budgets that can be topped up.
 func LimitNames(doc *config.Routing, channel string) (set, prepaid []string) {
-	for _, l := range LimitsOf(doc, channel) {
+	for _, l := range doc.LimitsOf(channel) {
 		switch on := l.Key().On(channel); {
 		case l.Window != admission.Prepaid:
 			set = append(set, on)
@@ -89,28 +82,12 @@ func named(on string) (channel string, key admission.Key, err error) {
 
 // limit is a limit of the document in force.
 func (d *Draft) limit(channel string, key admission.Key) (*admission.Limit, error) {
-	if err := d.need(); err != nil {
+	if err := d.needChannel(channel); err != nil {
 		return nil, err
 	}
-	if channel != "" {
-		if _, err := channelOf(d.Base(), channel); err != nil {
-			return nil, err
-		}
-	}
-	limit, ok := admission.Find(LimitsOf(d.Base(), channel), key)
+	limit, ok := admission.Find(d.Base().LimitsOf(channel), key)
 	if !ok {
 		return nil, unknownf(`there is no limit %s; see "dispatcher limits show"`, key.On(channel))
 	}
 	return &limit, nil
-}
-
-// LimitsOf returns the limits of a channel, or those over all channels when channel is empty.
-func LimitsOf(doc *config.Routing, channel string) []admission.Limit {
-	if channel == "" {
-		return doc.Limits
-	}
-	if c := doc.Channel(channel); c != nil {
-		return c.Limits
-	}
-	return nil
 }

@@ -6,11 +6,12 @@ type Left struct {
 	Why string `json:"why"`
 }
 
-// Page is what became of a page of messages that a filter finds. C is a place in their order.
+// Page is the result of changing one page of the messages that a filter finds. C is a position in
+// their order.
 type Page[C any] struct {
 	Done int64 // how many were changed
 	Left []Left
-	// Last is the place where the page ends. More says that others may follow.
+	// Last is the position of the last message of the page. More says that others may follow.
 	Last C
 	More bool
 }
@@ -18,10 +19,11 @@ type Page[C any] struct {
 // Tried is how many messages of the page were changed or left.
 func (p *Page[C]) Tried() int64 { return p.Done + int64(len(p.Left)) }
 
-// EachPage changes messages page by page, so that memory is bounded for any number: those after a
-// place, which is the zero value for all, until enough says so. change gets the place after which
-// its page begins, and the sum of the pages before. The result is the sum of all pages. After an
-// error it has what was done before, which stays done, and Last is where the failed page begins.
+// EachPage changes messages page by page, so that memory is bounded for any number of them. It
+// begins after a position, the zero value for all, and stops when enough returns true. change gets
+// the position after which its page begins, and the sum of the pages before. EachPage returns the
+// sum of all pages. After an error, the earlier changes stay, and Last is where the failed page
+// begins.
 func EachPage[C any](
 	after C, enough func(sum *Page[C]) bool,
 	change func(after C, sum *Page[C]) (Page[C], error),

@@ -46,7 +46,7 @@ func pausedLists(a, b *config.Paused) [][2]*[]string {
 	}
 }
 
-// setPaused checks the names in by, and applies a change of what is paused.
+// setPaused checks the given names, and applies a change of what is paused.
 func (d *Draft) setPaused(
 	ctx context.Context, by *config.Paused, apply func(now *config.Paused),
 ) (*Changed, error) {
@@ -85,7 +85,7 @@ type names struct {
 	given, known []string
 }
 
-// given is a list of a name, of none when it is empty.
+// given is a list with one name; an empty list for an empty name.
 func given(name string) []string {
 	if name == "" {
 		return nil

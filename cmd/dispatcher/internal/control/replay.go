@@ -233,7 +233,7 @@ func (r *replay) id(
 	return made, "", nil
 }
 
-// given reports whether the operator has set the id.
+// given reports whether the operator has given the id.
 func (r *replay) given() bool {
 	return r.how.Whole != nil ||
 		slices.ContainsFunc(r.how.Changes, func(c envelope.Change) bool { return c.Field == "id" })

@@ -64,8 +64,8 @@ func Settle(
 	return open.Attempt, why, err
 }
 
-// CountAmbiguous is how many submissions a filter finds. The error is an Unknown when there is
-// none, and the filter names a channel or a lane that the routing in force does not have.
+// CountAmbiguous is how many submissions a filter finds. If it finds none and names a channel or a
+// lane that the routing in force does not have, the error is an Unknown.
 func CountAmbiguous(
 	ctx context.Context, l *ledger.Ledger, f *ledger.AmbiguousFilter,
 ) (int64, error) {

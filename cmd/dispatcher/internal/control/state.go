@@ -14,7 +14,7 @@ func (d *Draft) SetState(
 	if err := d.need(); err != nil {
 		return nil, err
 	}
-	if _, err := channelOf(d.Document.Routing, channel); err != nil {
+	if _, err := ChannelOf(d.Document.Routing, channel); err != nil {
 		return nil, err
 	}
 	return d.Make(ctx, func() (*config.Document, error) {
@@ -22,9 +22,9 @@ func (d *Draft) SetState(
 	})
 }
 
-// channelOf finds a channel by name. The error of an unknown name is an Unknown that lists all
+// ChannelOf finds a channel by name. The error of an unknown name is an Unknown that lists all
 // channels.
-func channelOf(doc *config.Routing, name string) (*config.Channel, error) {
+func ChannelOf(doc *config.Routing, name string) (*config.Channel, error) {
 	channel := doc.Channel(name)
 	if channel == nil {
 		return nil, unknownf("there is no channel %q; choose one of %s", name,

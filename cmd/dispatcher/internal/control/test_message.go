@@ -91,7 +91,7 @@ func NewTestID(random string) string { return "test-" + strings.ToLower(random) 
 
 // mayBeTested refuses a channel that could not be given the message.
 func mayBeTested(doc *config.Routing, name string) error {
-	channel, err := channelOf(doc, name)
+	channel, err := ChannelOf(doc, name)
 	if err != nil {
 		return err
 	}

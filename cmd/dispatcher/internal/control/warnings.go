@@ -24,7 +24,7 @@ type limitEdit struct {
 func limitEdits(before, after *config.Routing) []limitEdit {
 	var edits []limitEdit
 	compare := func(channel string, limits []admission.Limit) {
-		old := LimitsOf(before, channel)
+		old := before.LimitsOf(channel)
 		for i := range limits {
 			e := limitEdit{channel: channel, after: &limits[i]}
 			if at := slices.IndexFunc(old,
@@ -121,8 +121,9 @@ func closedBy(channel string, scope admission.Scope) []string {
 	return nil
 }
 
-// burstWarning returns a warning of a burst that leaves less than half of the limit for the rest of
-// the window. The default burst does so only if a message would not fit otherwise.
+// burstWarning returns a warning if a burst leaves less than half of the limit for the rest of the
+// window. The default burst is not warned of: it is that large only where a message would not fit
+// otherwise.
 func burstWarning(doc *config.Routing, e *limitEdit) string {
 	l := e.after
 	sustained := config.Sustained(l)
@@ -170,10 +171,9 @@ func (d *Draft) warnOfFiles(done *Changed) {
 
 // sameSettings reports whether the document before had the channel with the same settings.
 func sameSettings(before *config.Routing, c *config.Channel) bool {
-	return slices.ContainsFunc(before.Channels, func(old config.Channel) bool {
-		return old.Name == c.Name && old.Provider == c.Provider && old.Test == c.Test &&
-			reflect.DeepEqual(old.Settings, c.Settings)
-	})
+	old := before.Channel(c.Name)
+	return old != nil && old.Provider == c.Provider && old.Test == c.Test &&
+		reflect.DeepEqual(old.Settings, c.Settings)
 }
 
 // missingFiles returns the files that a channel's adapter would read and readFile cannot.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config"
@@ -63,8 +62,7 @@ func loweredWeights(route *config.Route) []string {
 func drawnInVain(doc *config.Routing, route *config.Route) []string {
 	var warnings []string
 	for _, w := range route.Weights {
-		at := slices.IndexFunc(doc.Channels, func(c config.Channel) bool { return c.Name == w.Channel })
-		if at >= 0 && doc.Channels[at].State != config.Enabled && !w.Weight.IsZero() {
+		if c := doc.Channel(w.Channel); c != nil && c.State != config.Enabled && !w.Weight.IsZero() {
 			warnings = append(warnings, TakesNone(w.Channel))
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 // DefinitionChange is a change of definitions that has an explanation.
 type DefinitionChange struct {
-	// After and By are the times of the looks between which the definitions changed.
+	// After and By are the times of the two seals between which the definitions changed.
 	After time.Time `json:"after"`
 	By    time.Time `json:"by"`
 	Names []string  `json:"names"`
@@ -26,17 +26,18 @@ type DefinitionChange struct {
 // postgres is the name that the version of PostgreSQL has among definitions.
 const postgres = "PostgreSQL"
 
-// definitionState is what the log and the database say of one definition.
+// definitionState is what the log says of one definition.
 type definitionState struct {
 	// sealed is the hash of the newest leaf, and expected the last one that has an explanation; zero
 	// while there is none.
 	sealed, expected [ledger.HashSize]byte
 	at               time.Time // of the newest leaf
-	// after and by are the looks between which it began to differ from expected.
+	// after and by are the times of the seals between which it began to differ from expected; by is
+	// zero while it does not differ.
 	after, by time.Time
 }
 
-// definitionLog follows the definitions from look to look.
+// definitionLog follows the definitions from seal to seal.
 type definitionLog struct {
 	*comparison
 	states map[string]*definitionState
@@ -45,12 +46,12 @@ type definitionLog struct {
 }
 
 // definitions compares the definitions of views and functions with those in the log, and each
-// change in the log with the migrations that were applied at the time. What the first look has is
-// taken as it is.
+// change in the log with the migrations that were applied at the time. The definitions of the first
+// seal are not compared with anything.
 func (c *comparison) definitions(ctx context.Context) error {
 	l := definitionLog{comparison: c, states: map[string]*definitionState{}}
-	var last time.Time // of the newest look at all; zero while there is none
-	err := c.Sealed.EachLookAtDefinitions(ctx, func(look *ledger.Seal) error {
+	var last time.Time // of the newest seal with definitions; zero while there is none
+	err := c.Sealed.EachWithDefinitions(ctx, func(look *ledger.Seal) error {
 		c.checkLook(ctx, look)
 		before, err := c.Seals.Number(ctx, look.Number-1)
 		if err != nil {
@@ -98,7 +99,7 @@ func (c *comparison) definitions(ctx context.Context) error {
 	return nil
 }
 
-// step takes in the definitions that changed between two looks.
+// step records the definitions that changed between two seals.
 func (l *definitionLog) step(changed []ledger.Definition, after, by time.Time, first bool) {
 	reasons := []string{}
 	for i := range changed {
@@ -169,7 +170,8 @@ func (l *definitionLog) compare(now []ledger.Definition) {
 	}
 }
 
-// droppedAfter reports whether a migration that was applied after a look drops a definition.
+// droppedAfter reports whether a migration that was applied after a seal names a definition, and so
+// may have dropped it.
 func (l *definitionLog) droppedAfter(name string, at time.Time) bool {
 	for _, change := range l.steps {
 		if !change.By.Before(at) && explains(change.Because, name) {

@@ -61,7 +61,7 @@ type Config struct {
 // are some minutes old.
 const sealedWithin = time.Hour
 
-// comparison is Compare under way.
+// comparison is the state of Compare.
 type comparison struct {
 	Config
 	result Compared
@@ -69,17 +69,17 @@ type comparison struct {
 	began       time.Time // when the first messages of the log were received
 	due         time.Time // messages received before it must be sealed
 	overdue     int       // those that are not
-	first, last int64     // numbers of the looks at messages of the day; 0 for none
-	newest      int64     // number of the newest look that was checked
-	format2     bool      // some look of the day has format 2 and is more than an hour old
+	first, last int64     // numbers of the seals of messages of the day; 0 for none
+	newest      int64     // number of the newest seal that was checked
+	format2     bool      // a seal of the day has format 2 and is more than an hour old
 }
 
-// hours compares the day from one hour with looks to the next one. So no more leaves than those of
-// an hour are held, and hours without looks cost nothing.
+// hours compares the day in steps that each begin at an hour with seals. So it holds the leaves of
+// one hour, and hours without seals cost nothing.
 func (c *comparison) hours(ctx context.Context) error {
 	from := c.Day.From.UTC().Truncate(time.Hour)
 	for from.Before(c.Day.To) {
-		next, err := c.Sealed.NextLook(ctx, from.Add(time.Hour))
+		next, err := c.Sealed.NextFrom(ctx, from.Add(time.Hour))
 		if err != nil {
 			return err
 		}

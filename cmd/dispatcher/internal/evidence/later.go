@@ -10,8 +10,8 @@ import (
 )
 
 // later compares with the log the closings of a day, with its figures, and all finance rows made
-// since the day began. Looks at them are made after the day, so that one which is gone is no look
-// of the hours above: its number is missing.
+// since the day began. Their seals are made after the day, so hours does not read them. A seal that
+// was deleted is found because its number is missing.
 func (c *comparison) later(ctx context.Context) error {
 	missing, err := c.Seals.Missing(ctx, c.Day.From)
 	if err != nil {
@@ -24,7 +24,7 @@ func (c *comparison) later(ctx context.Context) error {
 		}})
 	}
 	leaves := leavesOf{}
-	var closings, finance ledger.Seal // From and To of what the looks cover, and At of the last one
+	var closings, finance ledger.Seal // From and To of what the seals cover, and At of the last one
 	finance.From = c.Day.From
 	err = c.Seals.EachOfClosings(ctx, c.Day.From, func(look *ledger.Seal) error {
 		closings.To, closings.At = look.To, look.At
@@ -62,9 +62,11 @@ func (c *comparison) later(ctx context.Context) error {
 	return nil
 }
 
-// closings compares the closings of a day, and its figures, with their leaves, and deletes these.
+// closings compares the closings of a day, and its figures, with their leaves. It removes these
+// from leaves, so that those of deleted rows are left. covered has the end of what is sealed, and
+// the time of the last seal.
 func (c *comparison) closings(
-	ctx context.Context, looks *ledger.Seal, leaves leavesOf,
+	ctx context.Context, covered *ledger.Seal, leaves leavesOf,
 ) error {
 	return c.Seals.ClosingsOf(ctx, c.Day.Date, func(e *ledger.Evidence) error {
 		known := leaves[e.Seq]
@@ -73,24 +75,24 @@ func (c *comparison) closings(
 			return nil // Its leaves are left, so it is reported as deleted.
 		}
 		delete(leaves, e.Seq)
-		if len(known) == 0 && !figuresAlone && !e.ReceivedAt.Before(looks.To) {
+		if len(known) == 0 && !figuresAlone && !e.ReceivedAt.Before(covered.To) {
 			c.result.Unsealed++
 			return nil
 		}
 		c.result.Closings++
-		c.Report(mismatchesOf(seal.Verify(known, e, looks.At)))
+		c.Report(mismatchesOf(seal.Verify(known, e, covered.At)))
 		return nil
 	})
 }
 
-// finance compares the finance rows made since a day began with their leaves, and deletes these.
+// finance does the same for the finance rows made since covered.From.
 func (c *comparison) finance(
-	ctx context.Context, looks *ledger.Seal, leaves leavesOf,
+	ctx context.Context, covered *ledger.Seal, leaves leavesOf,
 ) error {
-	return c.Seals.Finance(ctx, looks.From, func(e *ledger.Evidence) error {
+	return c.Seals.Finance(ctx, covered.From, func(e *ledger.Evidence) error {
 		known := leaves[e.Seq]
 		delete(leaves, e.Seq)
-		if len(known) == 0 && !e.ReceivedAt.Before(looks.To) {
+		if len(known) == 0 && !e.ReceivedAt.Before(covered.To) {
 			if e.ReceivedAt.Before(c.Day.To) {
 				c.result.Unsealed++
 			}
@@ -106,7 +108,7 @@ func (c *comparison) finance(
 		default:
 			c.result.Actions++
 		}
-		c.Report(mismatchesOf(seal.Verify(known, e, looks.At)))
+		c.Report(mismatchesOf(seal.Verify(known, e, covered.At)))
 		return nil
 	})
 }

@@ -14,7 +14,7 @@ import (
 // WhatCheckpoint means that the log itself differs from what was signed.
 const WhatCheckpoint = "checkpoint"
 
-// begins reads where the log begins. Messages that are older than that are in no look of it.
+// begins reads where the log begins. Older messages are in no seal.
 func (c *comparison) begins(ctx context.Context) error {
 	first, err := c.Seals.Number(ctx, 1)
 	switch {
@@ -33,8 +33,8 @@ func (c *comparison) begins(ctx context.Context) error {
 	return err
 }
 
-// kept returns the look whose checkpoint was kept. If the log has none, it reports that and returns
-// nil.
+// kept returns the seal whose checkpoint was kept. If the log does not have it, kept reports that
+// and returns nil.
 func (c *comparison) kept(ctx context.Context) (*ledger.Seal, error) {
 	if c.Kept == nil {
 		return nil, nil //nolint:nilnil // None was kept.
@@ -56,10 +56,10 @@ func (c *comparison) kept(ctx context.Context) (*ledger.Seal, error) {
 	return nil, nil //nolint:nilnil // There is none.
 }
 
-// tied checks that each look between those of the day and the one whose checkpoint was kept follows
-// the one before it. So whoever has the signer key cannot write the looks of the day anew and leave
-// the rest of the log. A look whose leaves were dropped with their messages, which are older than
-// the day, cannot be followed.
+// tied checks that each seal between those of the day and the kept one follows the one before it.
+// Otherwise somebody with the signer key could replace the seals of the day and leave the rest of
+// the log. Seals whose leaves were dropped with their messages are not checked: their messages are
+// older than the day.
 func (c *comparison) tied(ctx context.Context, kept *ledger.Seal) error {
 	from, to := min(c.first, kept.Number), max(c.last, kept.Number)
 	before, err := c.Seals.Number(ctx, from)
@@ -83,7 +83,7 @@ func (c *comparison) tied(ctx context.Context, kept *ledger.Seal) error {
 	})
 }
 
-// checkLook reports if a look is not as signed, or does not follow the one before it.
+// checkLook reports a seal that is not as it was signed, or does not follow the one before it.
 func (c *comparison) checkLook(ctx context.Context, look *ledger.Seal) {
 	if err := c.follows(ctx, look); err != nil {
 		c.Report([]audit.Mismatch{{
@@ -96,7 +96,7 @@ func (c *comparison) checkLook(ctx context.Context, look *ledger.Seal) {
 	}
 }
 
-// follows returns an error if a look is not as signed, or does not follow the one before it.
+// follows returns an error if a seal is not as it was signed, or does not follow the one before it.
 func (c *comparison) follows(ctx context.Context, look *ledger.Seal) error {
 	before, err := c.Seals.Number(ctx, look.Number-1)
 	if err != nil {
@@ -111,8 +111,8 @@ func (c *comparison) follows(ctx context.Context, look *ledger.Seal) error {
 	return c.Keys.Check(before, look)
 }
 
-// outOfOrder reports whether the time of a look is impossible: a look is made after the period that
-// it covers, and after the previous look. A clock may have been set back a little.
+// outOfOrder reports whether the time of a seal is impossible: a seal is made after the period that
+// it covers, and after the previous seal. A minute is allowed for clocks that were set back.
 func outOfOrder(before, look *ledger.Seal) bool {
 	if look.At.Before(look.To) {
 		return true

@@ -9,18 +9,18 @@ import (
 	"dispatcher/ledger"
 )
 
-// leavesOf are the leaves of one row in the log, oldest first.
+// leavesOf are leaves of the log by the number of their row, oldest first.
 type leavesOf map[int64][]seal.Leaf
 
 func (l leavesOf) add(leaf *seal.Leaf) { l[leaf.Seq] = append(l[leaf.Seq], *leaf) }
 
-// between compares the messages, the versions and the windows of limits of full hours. Looks of the
-// log do not span two hours.
+// between compares the messages, the versions and the windows of limits of full hours. No seal
+// spans two hours.
 func (c *comparison) between(ctx context.Context, begin, end time.Time) error {
 	leaves := leavesOf{}
 	limits := windowLeaves{}
 	var looks []ledger.Seal
-	var from, to time.Time // what the first looks cover
+	var from, to time.Time // what the first seals of messages cover
 	err := c.Seals.Each(ctx, begin, end, func(look *ledger.Seal) error {
 		if !look.Again {
 			if from.IsZero() {
@@ -68,9 +68,9 @@ func (c *comparison) between(ctx context.Context, begin, end time.Time) error {
 	return c.windows(ctx, begin, end, looks, limits)
 }
 
-// message compares a message with its leaves, in the format of the last look at it. What came for a
-// message is gone if the provider used its reference again for a later one: the receipts of that
-// one are in the log.
+// message compares a message with its leaves, in the format of its last seal. If the provider used
+// the reference of the message again for a later one, the receipts under it are no longer those
+// that were sealed, so PartLater is not compared.
 func (c *comparison) message(
 	ctx context.Context, known []seal.Leaf, e *ledger.Evidence, look *ledger.Seal,
 ) error {
@@ -92,7 +92,7 @@ func (c *comparison) message(
 	return nil
 }
 
-// lastLook is the last look at the messages that were received at an instant; an empty one for
+// lastLook is the last seal of the messages that were received at an instant; an empty one for
 // none.
 func lastLook(looks []ledger.Seal, received time.Time) *ledger.Seal {
 	last := &ledger.Seal{}

@@ -10,8 +10,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// sealedRow names what a leaf stands for, and the views that have its parts: none for a message or
-// a version, whose parts have names of their own.
+// sealedRow names the row of a leaf, and the views that show its parts. Messages and versions have
+// no views here: their parts have names (ledger.PartNames).
 func sealedRow(seq int64, id string) (name string, views []string) {
 	day, revision, closing := ledger.ClosingOf(seq)
 	kind, number := ledger.FinanceOf(seq)

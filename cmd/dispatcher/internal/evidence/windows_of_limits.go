@@ -22,10 +22,10 @@ func (l windowLeaves) add(leaf *seal.Leaf) bool {
 	return w != nil
 }
 
-// windows compares the windows of limits that ended in full hours, minute by minute. Only minutes
-// count that a first look of format 2 covers. Windows are dropped some time after they ended, the
-// oldest first, so a minute that has fewer than were sealed is not reported when no older window
-// is left.
+// windows compares the windows of limits that ended in full hours, minute by minute. It compares
+// only minutes that a first seal of format 2 covers. Windows are dropped some time after they
+// ended, the oldest first. So a minute with fewer windows than were sealed is reported only if
+// older windows are still stored.
 func (c *comparison) windows(
 	ctx context.Context, begin, end time.Time, looks []ledger.Seal, leaves windowLeaves,
 ) error {
@@ -55,7 +55,7 @@ func (c *comparison) windows(
 	return nil
 }
 
-// differ reports windows that are not as they were sealed, unless they were dropped with time.
+// differ reports windows that are not as they were sealed, unless they were dropped as too old.
 func (c *comparison) differ(ctx context.Context, was *ledger.Windows, now int64) error {
 	if now < was.Count {
 		older, err := c.Sealed.KeepsWindows(ctx, was)
@@ -91,7 +91,7 @@ func windowCount(n int64) string {
 	return fmt.Sprintf("%d windows", n)
 }
 
-// coversWindows reports whether a look has the windows that ended in a minute.
+// coversWindows reports whether a seal has the windows that ended in a minute.
 func coversWindows(looks []ledger.Seal, ended time.Time) bool {
 	for i := range looks {
 		l := &looks[i]

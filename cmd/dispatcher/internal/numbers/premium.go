@@ -11,10 +11,9 @@ import (
 // Premium reports whether an E.164 number is a premium-rate one, whose owner earns from messages to
 // it.
 //
-// A table of first digits decides nearly every number: only under some of them are there
-// premium-rate numbers, and only numbers with those are looked up in full. So it costs a few
-// nanoseconds for most numbers. It is safe for concurrent use. The first call builds the table, in
-// some tens of milliseconds.
+// Premium-rate numbers begin with few combinations of digits. A table of these decides most numbers
+// in a few nanoseconds; only numbers in the table are looked up in full. It is safe for concurrent
+// use. The first call builds the table, which takes some tens of milliseconds.
 func Premium(number string) bool {
 	digits := strings.TrimPrefix(number, "+")
 	table, national := premiumTables().of(digits)

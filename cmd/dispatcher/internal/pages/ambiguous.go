@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/report"
@@ -49,12 +48,9 @@ func (s *Server) ambiguous(w http.ResponseWriter, r *request) error {
 func (s *Server) listAmbiguous(r *request, p *ambiguousPage) error {
 	l := s.cfg.Ledger
 	filter := &ledger.AmbiguousFilter{Ended: p.Ended, Channel: r.URL.Query().Get("channel")}
-	last := &ledger.AmbiguityRecord{}
-	switch at, err := readCursor(r.URL.Query().Get("after"), 3); {
-	case err != nil:
+	last, err := control.AmbiguousAt(r.URL.Query().Get("after"))
+	if err != nil {
 		return err
-	case at != nil:
-		last.OpenedAt, last.Seq, last.Attempt = time.UnixMicro(at[0]), at[1], int(at[2])
 	}
 	found, err := l.Ambiguities.After(r.Context(), filter, last, pageRows+1)
 	if err != nil {
@@ -62,9 +58,7 @@ func (s *Server) listAmbiguous(r *request, p *ambiguousPage) error {
 	}
 	if len(found) > pageRows {
 		found = found[:pageRows]
-		last = &found[pageRows-1]
-		p.Later = linkTo(r.URL, "after", cursorOf(last.OpenedAt.UnixMicro(), last.Seq,
-			int64(last.Attempt)))
+		p.Later = linkTo(r.URL, "after", control.AmbiguousCursor(&found[pageRows-1]))
 	}
 	for i := range found {
 		p.Open = append(p.Open, ambiguousLine{
@@ -83,10 +77,11 @@ func (s *Server) listAmbiguous(r *request, p *ambiguousPage) error {
 func (s *Server) listDead(r *request, p *ambiguousPage) error {
 	records := s.cfg.Ledger.DeadRecords
 	filter := &ledger.DeadFilter{}
-	switch at, err := readCursor(r.URL.Query().Get("below"), 1); {
-	case err != nil:
-		return err
-	case at != nil:
+	if below := r.URL.Query().Get("below"); below != "" {
+		at, err := control.ReadCursor(below, 1)
+		if err != nil {
+			return err
+		}
 		filter.Below = at[0]
 	}
 	var err error
@@ -95,7 +90,7 @@ func (s *Server) listDead(r *request, p *ambiguousPage) error {
 	}
 	if len(p.Dead) > pageRows {
 		p.Dead = p.Dead[:pageRows]
-		p.Older = linkTo(r.URL, "below", cursorOf(p.Dead[pageRows-1].Seq))
+		p.Older = linkTo(r.URL, "below", control.Cursor(p.Dead[pageRows-1].Seq))
 	}
 	open, err := records.List(r.Context(), &ledger.DeadFilter{Open: true}, mostReplayed)
 	for i := range open {

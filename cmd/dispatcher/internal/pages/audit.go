@@ -2,7 +2,6 @@ package pages
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -45,9 +44,6 @@ func (s *Server) audit(w http.ResponseWriter, r *request) error {
 	actions, next, err := control.Actions(r.Context(), s.cfg.Ledger, &control.ActionsPage{
 		Kind: p.Kind, Cursor: asked.Get("cursor"), Limit: mostAudited, Operator: r.may(access.Operate),
 	})
-	if errors.Is(err, control.ErrCursor) {
-		return notFound{"The audit log has no such page: begin at its first one."}
-	}
 	if err != nil {
 		return err
 	}

@@ -20,9 +20,9 @@ const (
 )
 
 // cancelWaiting ends the messages of a lane, a route, a tenant or a prefix that have not left.
-// Unless "do" is "cancel" it only counts them. The page that comes back has the form as it was
-// sent, and one that cancels the rest. It is no redirect, because a prefix may be a whole number,
-// which must be in no URL.
+// Unless "do" is "cancel" it only counts them. The answer is a page with the form as it was sent,
+// and a form that cancels the rest. It is not a redirect, because a prefix may be a whole number,
+// and no URL may hold a number.
 func (s *Server) cancelWaiting(w http.ResponseWriter, r *request) error {
 	by, err := byOf(r)
 	if err != nil {

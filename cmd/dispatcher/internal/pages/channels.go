@@ -35,14 +35,6 @@ type channelPage struct {
 // stateButton is a button that changes the state.
 type stateButton struct{ State, Text, Help string }
 
-func (s *Server) channels(w http.ResponseWriter, r *request) error {
-	v, err := s.channelsNow(r)
-	if err != nil {
-		return err
-	}
-	return s.show(w, r, "channels", "Channels", v)
-}
-
 func (s *Server) channelsNow(r *request) (any, error) {
 	now, err := s.facts.read(r.Context())
 	if err != nil {

@@ -73,7 +73,7 @@ func effectOf(now *snapshot, before, after *config.Route) (*effectPage, error) {
 	return p, nil
 }
 
-// Last is the highest draw.
+// Last is the highest possible draw.
 func (p *effectPage) Last() string { return number(int64(max(p.Size, 1) - 1)) }
 
 // LowNumber is the lower end of the interval.
@@ -105,18 +105,13 @@ func newEffectRow(now *snapshot, route float64, was, is report.IntervalPreview) 
 	return row
 }
 
-// routeRate is the number of messages a second that a route received, since the beginning of the
-// status or of the version in force.
+// routeRate is the number of messages a second that a route received since snapshot.since.
 func routeRate(now *snapshot, route string) float64 {
-	since := now.status.Since
-	if now.version.CreatedAt.After(since) {
-		since = now.version.CreatedAt
-	}
 	var messages int64
 	for _, c := range now.carried[route] {
 		messages += c.FirstChoice
 	}
-	if seconds := now.status.Now.Sub(since).Seconds(); seconds >= 1 {
+	if seconds := now.status.Now.Sub(now.since()).Seconds(); seconds >= 1 {
 		return float64(messages) / seconds
 	}
 	return 0
@@ -127,17 +122,16 @@ func routeRate(now *snapshot, route string) float64 {
 func thousand(doc *config.Routing, p *report.RoutePreview) string {
 	currency, sum := "", 0.0
 	for _, iv := range p.Intervals {
-		for i := range doc.Channels {
-			price := &doc.Channels[i].Price
-			if doc.Channels[i].Name != iv.Channel || deref(iv.Share) == 0 {
-				continue
-			}
-			if price.Currency == "" || currency != "" && price.Currency != currency {
-				return ""
-			}
-			currency = price.Currency
-			sum += *iv.Share * float64(price.Lists[len(price.Lists)-1].Default) * 1000
+		channel := doc.Channel(iv.Channel)
+		if channel == nil || deref(iv.Share) == 0 {
+			continue
 		}
+		price := &channel.Price
+		if price.Currency == "" || currency != "" && price.Currency != currency {
+			return ""
+		}
+		currency = price.Currency
+		sum += *iv.Share * float64(price.Lists[len(price.Lists)-1].Default) * 1000
 	}
 	if currency == "" {
 		return ""

@@ -98,17 +98,20 @@ func (s *Server) readSnapshot(ctx context.Context) (*snapshot, error) {
 	return &out, err
 }
 
-// carried reads what the routes drew and carried since the beginning of the status, or since the
-// version in force was applied, if that is later: shares over two versions would match the weights
-// of neither.
+// since is the beginning of the status, or the time at which the version in force was applied if
+// that is later: shares over two versions would match the weights of neither.
+func (now *snapshot) since() time.Time {
+	if applied := now.version.CreatedAt; applied.After(now.status.Since) {
+		return applied
+	}
+	return now.status.Since
+}
+
+// carried reads what the routes drew and carried since then.
 func (s *Server) carried(
 	ctx context.Context, now *snapshot,
 ) (map[string][]ledger.Carried, error) {
-	since := now.status.Since
-	if now.version.CreatedAt.After(since) {
-		since = now.version.CreatedAt
-	}
-	all, err := s.cfg.Ledger.Reports.Carried(ctx, "", since, late, now.version.Version)
+	all, err := s.cfg.Ledger.Reports.Carried(ctx, "", now.since(), late, now.version.Version)
 	out := map[string][]ledger.Carried{}
 	for i := range all {
 		out[all[i].Route] = append(out[all[i].Route], all[i])

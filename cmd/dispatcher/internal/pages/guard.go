@@ -79,8 +79,8 @@ func (s *Server) handle(
 	})
 }
 
-// largestForm is more than any form needs but that of the routing document, which has up to 1 MiB,
-// and three times that in a form.
+// largestForm is more than any form needs, except the form of the routing document. That has up to
+// 1 MiB, which takes up to three times as much in a form.
 const (
 	largestForm = 64 << 10
 	largestEdit = 4 << 20

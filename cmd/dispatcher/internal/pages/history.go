@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -51,23 +50,23 @@ type versionPage struct {
 type diffLine struct{ Class, Text string }
 
 func (s *Server) versions(w http.ResponseWriter, r *request) error {
-	from, err := s.cfg.Ledger.Routing.Current(r.Context())
+	current, err := s.cfg.Ledger.Routing.Current(r.Context())
 	if err != nil {
 		return err
 	}
-	current := from.Version
-	if before, err := strconv.ParseInt(r.URL.Query().Get("before"), 10, 64); err == nil &&
-		before > 1 && before <= current {
-		if from, err = s.cfg.Ledger.Routing.Version(r.Context(), before-1); err != nil {
-			return err
-		}
+	before, err := strconv.ParseInt(r.URL.Query().Get("before"), 10, 64)
+	if err != nil || before <= 1 || before > current.Version {
+		before = current.Version + 1
 	}
-	p := &versionsPage{}
-	if p.Versions, err = s.versionLines(r.Context(), from, mostVersions); err != nil {
+	lines, err := control.HistoryBefore(r.Context(), s.cfg.Ledger, before, mostVersions)
+	if err != nil {
 		return err
 	}
-	for i := range p.Versions {
-		p.Versions[i].Current = p.Versions[i].Version == current
+	p := &versionsPage{}
+	for i := range lines {
+		line := newVersionLine(&lines[i])
+		line.Current = line.Version == current.Version
+		p.Versions = append(p.Versions, line)
 	}
 	if last := p.Versions[len(p.Versions)-1].Version; last > 1 {
 		p.Before = last
@@ -75,37 +74,8 @@ func (s *Server) versions(w http.ResponseWriter, r *request) error {
 	return s.show(w, r, "versions", "Routing versions", p)
 }
 
-// versionLines compares each version with the one before it. It reads versions one by one, because
-// a document may be large.
-func (s *Server) versionLines(
-	ctx context.Context, v ledger.RoutingVersion, most int,
-) ([]versionLine, error) {
-	after, err := control.StoredRouting(&v)
-	if err != nil {
-		return nil, err
-	}
-	var lines []versionLine
-	for {
-		line := newVersionLine(&v)
-		if v.Version == 1 {
-			return append(lines, line), nil
-		}
-		if v, err = s.cfg.Ledger.Routing.Version(ctx, v.Version-1); err != nil {
-			return nil, err
-		}
-		before, err := control.StoredRouting(&v)
-		if err != nil {
-			return nil, err
-		}
-		line.Changes = control.VersionDiff(before, after)
-		if lines = append(lines, line); len(lines) == most {
-			return lines, nil
-		}
-		after = before
-	}
-}
-
-func newVersionLine(v *ledger.RoutingVersion) versionLine {
+// newVersionLine is a version as the pages show it.
+func newVersionLine(v *control.HistoryLine) versionLine {
 	login, via := v.Login, ""
 	if login == v.Author {
 		login = ""
@@ -116,7 +86,7 @@ func newVersionLine(v *ledger.RoutingVersion) versionLine {
 	return versionLine{
 		Login: login, Via: via,
 		Version: v.Version, Author: v.Author, Reason: v.Reason, CreatedAt: v.CreatedAt,
-		EffectsOnly: v.Base != v.Version,
+		EffectsOnly: v.EffectsOnly, Changes: v.Changes,
 	}
 }
 
@@ -145,11 +115,11 @@ func (s *Server) version(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	lines, err := s.versionLines(r.Context(), v, 1)
+	lines, err := control.HistoryBefore(r.Context(), s.cfg.Ledger, v.Version+1, 1)
 	if err != nil {
 		return err
 	}
-	p := &versionPage{versionLine: lines[0], Current: current.Version}
+	p := &versionPage{versionLine: newVersionLine(&lines[0]), Current: current.Version}
 	then, err := control.StoredRouting(&v)
 	if err != nil {
 		return err

@@ -7,26 +7,54 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/access"
+	"dispatcher/cmd/dispatcher/internal/status"
 )
 
 // liveEvery is how often the changing part of an open page is rendered.
 const liveEvery = 2 * time.Second
 
-// liveParts maps each live page to the function that makes the data of its changing part.
-func (s *Server) liveParts() map[string]func(r *request) (any, error) {
-	return map[string]func(r *request) (any, error){
-		"overview":  s.overviewNow,
-		"channels":  s.channelsNow,
-		"routes":    s.routesNow,
-		"instances": s.instancesNow,
+// livePage is a page with a part that is kept up to date.
+type livePage struct {
+	title string
+	now   func(r *request) (any, error) // makes the data of the page
+}
+
+// livePages are these pages, by the names of their templates.
+func (s *Server) livePages() map[string]livePage {
+	return map[string]livePage{
+		"overview":  {"Overview", s.overviewNow},
+		"channels":  {"Channels", s.channelsNow},
+		"routes":    {"Routes", s.routesNow},
+		"instances": {"Instances", s.instancesNow},
 	}
+}
+
+// showLive serves the whole page.
+func (s *Server) showLive(name string) func(http.ResponseWriter, *request) error {
+	page := s.livePages()[name]
+	return func(w http.ResponseWriter, r *request) error {
+		v, err := page.now(r)
+		if err != nil {
+			return err
+		}
+		return s.show(w, r, name, page.title, v)
+	}
+}
+
+// instancesNow lists the running processes.
+func (s *Server) instancesNow(r *request) (any, error) {
+	current, err := s.cfg.Ledger.Routing.Current(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	return status.ReadInstances(r.Context(), s.cfg.Ledger, s.cfg.DeadAfter, current.Version)
 }
 
 // live sends the changing part of a page whenever it differs from the last one, as server-sent
 // events. The session is checked each time, so that a token that became invalid ends the stream.
 func (s *Server) live(w http.ResponseWriter, r *request) error {
-	page := r.PathValue("page")
-	now, ok := s.liveParts()[page]
+	name := r.PathValue("page")
+	page, ok := s.livePages()[name]
 	if !ok {
 		return notFound{"There is no such stream."}
 	}
@@ -40,7 +68,7 @@ func (s *Server) live(w http.ResponseWriter, r *request) error {
 		if in, err := s.signedIn(r.Request); err != nil || !in.may(access.View) {
 			return send(w, out, "signout", []byte("end"))
 		}
-		value, err := now(r)
+		value, err := page.now(r)
 		if err != nil {
 			if r.Context().Err() == nil {
 				s.cfg.Log.Debug().Err(err).Msg("a page of the console is not up to date")
@@ -48,7 +76,7 @@ func (s *Server) live(w http.ResponseWriter, r *request) error {
 			err = send(w, out, "stale", []byte("the database does not answer"))
 		} else {
 			var part []byte
-			if part, err = s.part(r, page, "live", value); err == nil && !bytes.Equal(part, last) {
+			if part, err = s.part(r, name, "live", value); err == nil && !bytes.Equal(part, last) {
 				last = part
 				err = send(w, out, "part", part)
 			} else if err == nil {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"dispatcher/cmd/dispatcher/internal/control"
 )
 
 // TestAnOpenStreamEndsWithItsToken: when the token is taken out of the file, or gets a role that
@@ -74,5 +76,21 @@ func TestAnOpenStreamEndsWithItsToken(t *testing.T) {
 				return
 			}
 		})
+	}
+}
+
+// TestAPageThatIsNotThereIsNoFault: a link that was changed by hand, also to a time that PostgreSQL
+// does not know.
+func TestAPageThatIsNotThereIsNoFault(t *testing.T) {
+	t.Parallel()
+	b := newConsole(t).client(t, "admin")
+	for _, path := range []string{
+		"/ambiguous?after=x", "/ambiguous?after=" + control.Cursor(1<<62, 1, 1),
+		"/ambiguous?after=" + control.Cursor(1, 1, 1<<40), "/ambiguous?below=x", "/audit?cursor=x",
+	} {
+		if got := b.get(path); got.StatusCode != http.StatusNotFound ||
+			!strings.Contains(got.body, "begin at its first one") {
+			t.Errorf("%s: %d: %s", path, got.StatusCode, got.body)
+		}
 	}
 }

@@ -2,7 +2,6 @@ package pages
 
 import (
 	"html/template"
-	"net/http"
 	"slices"
 
 	"dispatcher/cmd/dispatcher/internal/report"
@@ -41,14 +40,6 @@ type channelNow struct {
 	Name, Weight, Configured string
 	Agreed, Drawn, Carried   *float64
 	FirstChoice, Accepted    int64
-}
-
-func (s *Server) overview(w http.ResponseWriter, r *request) error {
-	v, err := s.overviewNow(r)
-	if err != nil {
-		return err
-	}
-	return s.show(w, r, "overview", "Overview", v)
 }
 
 func (s *Server) overviewNow(r *request) (any, error) {

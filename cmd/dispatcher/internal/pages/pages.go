@@ -58,7 +58,7 @@ type Server struct {
 	pages    templates
 	facts    facts
 
-	cancelPage, mostCancelled int // see the constants
+	cancelPage, mostCancelled int // the constants of that name; tests set others
 
 	closing chan struct{} // closed by Close: streams end
 	once    sync.Once
@@ -120,10 +120,10 @@ type endpoint struct {
 
 func (s *Server) endpoints() []endpoint {
 	return []endpoint{
-		{"GET /{$}", access.View, s.overview},
+		{"GET /{$}", access.View, s.showLive("overview")},
 		{"GET /live/{page}", access.View, s.live},
 
-		{"GET /routes", access.View, s.routes},
+		{"GET /routes", access.View, s.showLive("routes")},
 		{"GET /routes/{route}", access.View, s.route},
 		{"POST /routes/{route}/preview", access.Operate, s.previewWeights},
 		{"POST /routes/{route}/weights", access.Operate, s.setWeights},
@@ -136,7 +136,7 @@ func (s *Server) endpoints() []endpoint {
 		{"GET /routing/{version}", access.View, s.version},
 		{"POST /routing/{version}/rollback", access.Operate, s.rollback},
 
-		{"GET /channels", access.View, s.channels},
+		{"GET /channels", access.View, s.showLive("channels")},
 		{"GET /channels/{channel}", access.View, s.channel},
 		{"POST /channels/{channel}/state", access.Operate, s.setState},
 		{"POST /channels/{channel}/test", access.Operate, s.testChannel},
@@ -165,6 +165,6 @@ func (s *Server) endpoints() []endpoint {
 		{"GET /reports", access.Report, s.reports},
 		{"GET " + csvPath, access.Report, s.reportCSV},
 		{"GET /audit", access.Audit, s.audit},
-		{"GET /instances", access.View, s.instances},
+		{"GET /instances", access.View, s.showLive("instances")},
 	}
 }

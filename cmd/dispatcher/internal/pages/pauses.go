@@ -25,8 +25,8 @@ type cancelForm struct {
 	Rest *cancelRest
 }
 
-// cancelRest is a form that goes on after the last message that was looked at. Its bounds are those
-// with which cancelling began, so that it ends also while new messages come.
+// cancelRest is a form that continues after the last message that was tried. It keeps the time
+// bounds of the first form, so that it ends although new messages come.
 type cancelRest struct {
 	Since, Until string
 	After, Done  int64 // Done were cancelled before
@@ -54,8 +54,7 @@ func (s *Server) showPauses(
 	for _, name := range now.doc.LaneNames() {
 		p.Items = append(p.Items, pauseItem{"lane", name, slices.Contains(now.doc.Paused.Lanes, name)})
 	}
-	for i := range now.doc.Routes {
-		name := now.doc.Routes[i].Name
+	for _, name := range now.doc.RouteNames() {
 		p.Items = append(p.Items,
 			pauseItem{"route", name, slices.Contains(now.doc.Paused.Routes, name)})
 	}

@@ -82,11 +82,6 @@ var tabs = map[string]string{
 	"pauses": "overview",
 }
 
-// livePages are the pages with a part that is kept up to date.
-var livePages = map[string]bool{
-	"overview": true, "channels": true, "routes": true, "instances": true,
-}
-
 func (s *Server) shown(r *request, page, title string, value any) *shown {
 	p := &shown{Title: title, Page: page, Tab: page, Version: s.cfg.Version, V: value}
 	if tab := tabs[page]; tab != "" {
@@ -94,7 +89,7 @@ func (s *Server) shown(r *request, page, title string, value any) *shown {
 	}
 	if r.session != nil {
 		p.Who, p.CSRF = &r.who, r.session.CSRF
-		if livePages[page] {
+		if _, live := s.livePages()[page]; live {
 			p.Live = "/live/" + page
 		}
 		p.Notice = r.URL.Query().Get("done")
@@ -149,6 +144,10 @@ func (n notFound) Error() string { return n.what }
 func (s *Server) failed(w http.ResponseWriter, r *request, err error) {
 	if missing, ok := errors.AsType[notFound](err); ok {
 		s.fail(w, r, http.StatusNotFound, missing.what)
+		return
+	}
+	if errors.Is(err, control.ErrCursor) {
+		s.fail(w, r, http.StatusNotFound, "The list has no such page: begin at its first one.")
 		return
 	}
 	if status := statusOf(err); status != 0 {

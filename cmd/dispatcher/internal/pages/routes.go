@@ -56,14 +56,6 @@ func newRampNow(r *ledger.Ramp) *rampNow {
 	return out
 }
 
-func (s *Server) routes(w http.ResponseWriter, r *request) error {
-	v, err := s.routesNow(r)
-	if err != nil {
-		return err
-	}
-	return s.show(w, r, "routes", "Routes", v)
-}
-
 func (s *Server) routesNow(r *request) (any, error) {
 	now, err := s.facts.read(r.Context())
 	if err != nil {

@@ -61,15 +61,7 @@ func (s *Server) previewWeights(w http.ResponseWriter, r *request) error {
 }
 
 func (s *Server) effectOfForm(r *request) (*effectPage, error) {
-	now, err := s.facts.read(r.Context())
-	if err != nil {
-		return nil, err
-	}
-	before, err := routeNamed(now.doc, r.PathValue("route"))
-	if err != nil {
-		return nil, err
-	}
-	weights, err := weightsOf(r.PostForm, before)
+	now, before, weights, err := s.formWeights(r)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +91,7 @@ func (s *Server) effectOfForm(r *request) (*effectPage, error) {
 }
 
 func (s *Server) setWeights(w http.ResponseWriter, r *request) error {
-	route, weights, err := s.formWeights(r)
+	_, route, weights, err := s.formWeights(r)
 	if err != nil {
 		return err
 	}
@@ -107,35 +99,36 @@ func (s *Server) setWeights(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	done, err := draft.SetWeights(r.Context(), route, weights)
+	done, err := draft.SetWeights(r.Context(), route.Name, weights)
 	if err != nil {
 		return err
 	}
-	return s.changed(w, r, routePath(route), done)
+	return s.changed(w, r, routePath(route.Name), done)
 }
 
 func routePath(route string) string { return "/routes/" + url.PathEscape(route) }
 
-func (s *Server) formWeights(r *request) (string, []config.Weight, error) {
-	now, err := s.facts.read(r.Context())
-	if err != nil {
-		return "", nil, err
+// formWeights finds the route of a form, and reads the form's weights.
+func (s *Server) formWeights(
+	r *request,
+) (now *snapshot, route *config.Route, weights []config.Weight, err error) {
+	if now, err = s.facts.read(r.Context()); err != nil {
+		return nil, nil, nil, err
 	}
-	route, err := routeNamed(now.doc, r.PathValue("route"))
-	if err != nil {
-		return "", nil, err
+	if route, err = routeNamed(now.doc, r.PathValue("route")); err != nil {
+		return nil, nil, nil, err
 	}
-	weights, err := weightsOf(r.PostForm, route)
-	return route.Name, weights, err
+	weights, err = weightsOf(r.PostForm, route)
+	return now, route, weights, err
 }
 
 // startRamp starts a ramp to the weights of the form.
 func (s *Server) startRamp(w http.ResponseWriter, r *request) error {
-	route, weights, err := s.formWeights(r)
+	_, route, weights, err := s.formWeights(r)
 	if err != nil {
 		return err
 	}
-	plan := &control.RampPlan{Route: route, To: weights, MaxDeviation: 0.05, Least: 100}
+	plan := &control.RampPlan{Route: route.Name, To: weights, MaxDeviation: 0.05, Least: 100}
 	if plan.Steps, err = strconv.Atoi(r.PostFormValue("steps")); err != nil || plan.Steps < 1 {
 		return refuse("write in how many steps")
 	}
@@ -157,7 +150,7 @@ func (s *Server) startRamp(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.ramped(w, r, route, started)
+	return s.ramped(w, r, route.Name, started)
 }
 
 // longestRamp bounds the duration of a ramp that the form starts.

@@ -36,7 +36,7 @@ func (a *archive) edition(ctx context.Context, l *ledger.Ledger,
 	version int64,
 ) (audit.Edition, error) {
 	a.mu.Lock()
-	e := audit.Edition{Routing: a.versions[version], Bounds: map[string]audit.Bound{}}
+	e := audit.Edition{Routing: a.versions[version], Bounded: map[string]bool{}}
 	a.mu.Unlock()
 	if e.Routing == nil {
 		return audit.Edition{Trouble: "unknown"}, nil

@@ -176,9 +176,8 @@ func newLifeRig(t *testing.T) *lifeRig {
 	rig.verifier = audit.NewVerifier(testKeys, func(int64) (audit.Edition, error) {
 		return audit.Edition{
 			Routing: routing,
-			Bounds: map[string]audit.Bound{
-				"a": {Active: true}, "b": {Active: true},
-				"c": {Active: true}, "d": {Active: true}, "e": {Active: true},
+			Bounded: map[string]bool{
+				"a": true, "b": true, "c": true, "d": true, "e": true,
 			},
 		}, nil
 	})

@@ -47,7 +47,7 @@ type Columns struct {
 	// Refused is what a status begins with if the provider did not take the message; nil for the
 	// usual words.
 	Refused []string
-	// Digits is how many digits a reference has: shorter ones are filled up with zeros.
+	// Digits is how many digits a reference has: zeros are put before a shorter one. 0 changes none.
 	Digits int
 	// Unverified says that no document of the vendor lists the columns of its file. The names are
 	// those of its API, or of programs that read such files.
@@ -61,7 +61,8 @@ type logForm struct {
 	// Fields are the names of the first fields, if these are separated by commas and follow the
 	// event. Without Fields each is in brackets, with its name.
 	Fields []string
-	// Skip are fields, such as "retry:True", of lines that are no submit, or not the last of one.
+	// Skip are fields, such as "retry:True", of lines to leave out: they are no submit, or another
+	// line of the same submit follows.
 	Skip []string
 }
 

@@ -7,6 +7,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -206,14 +207,8 @@ func (r *Reader) price(l *Line, cells []string) (Field, error) {
 		return f, err
 	}
 	l.Nanos, l.Priced = nanos*times, true
-	for _, named := range []string{
-		r.cell(cells, Currency), currency, r.opt.Currency, r.opt.Columns.Currency,
-	} {
-		if named != "" {
-			l.Currency = strings.ToUpper(named)
-			break
-		}
-	}
+	l.Currency = strings.ToUpper(cmp.Or(r.cell(cells, Currency), currency, r.opt.Currency,
+		r.opt.Columns.Currency))
 	if !isCurrency(l.Currency) {
 		if r.Has(Currency) {
 			f = Currency

@@ -25,7 +25,8 @@ type Pair struct {
 
 // Pairer pairs candidates that come ordered by number and time.
 type Pairer struct {
-	// Within is how far the times of a line and its attempt may differ: clocks and network delay.
+	// Within is how far the times of a line and its attempt may differ, because of clocks and network
+	// delay.
 	Within time.Duration
 	group  []Candidate // of one number
 	used   map[int64]bool
@@ -59,8 +60,8 @@ func (p *Pairer) End() []Pair {
 }
 
 // cluster pairs candidates of one number without a long gap between them. Lines and attempts of
-// equal segments are paired in the order of their times, which gives the most pairs. A line is a
-// candidate once for each key of the number's hash, and is used once.
+// equal segments are paired in the order of their times, which gives the most pairs. The number of
+// a line has a hash under each key, so the line is a candidate once for each; it is paired once.
 func (p *Pairer) cluster(all []Candidate) {
 	var lines, attempts []Candidate
 	for _, c := range all {

@@ -115,7 +115,7 @@ func (co *completion) closed(candidates []Candidate) {
 		}
 		for _, on := range []string{c.Channel, ""} {
 			limits := admission.Covering(
-				limitsOn(co.doc, on), co.message.Tenant, decide.Recipient(co.message),
+				co.doc.LimitsOf(on), co.message.Tenant, decide.Recipient(co.message),
 			)
 			at := slices.IndexFunc(limits, func(l admission.Limit) bool {
 				name := decide.NameLimit(&l, on == "")
@@ -153,10 +153,10 @@ func (co *completion) never(limit *admission.Limit, ch *config.Channel) string {
 	case limit.Window == admission.Prepaid:
 		return ""
 	case limit.Closed():
-		return lackOpen
+		return lackClosed
 	case limit.Unit == admission.Segments && segments > limit.Max,
 		limit.Unit == admission.Money && segments*co.cheapest(ch) > limit.Max:
-		return lackSize
+		return lackTooSmall
 	}
 	return ""
 }

@@ -425,12 +425,11 @@ func (d *routeDay) agree(r *DailyRow) {
 		return
 	}
 	r.ConfiguredShare, r.EffectiveShare, r.Deviation = &agreed, &effective, &deviation
-	if carried := agreed; d.traffic.total > 0 {
+	carried := agreed
+	if d.traffic.total > 0 {
 		carried = d.traffic.agreed[r.Channel] / float64(d.traffic.total)
-		r.AgreedShare = &carried
-	} else {
-		r.AgreedShare = &carried
 	}
+	r.AgreedShare = &carried
 }
 
 // part is n / of; 0 when of is 0.

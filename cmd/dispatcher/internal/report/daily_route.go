@@ -225,8 +225,8 @@ func (d *routeDay) carry(c *ledger.CarriedRow, doc *config.Routing) {
 // mostLimits bounds the limits that are named for one channel and word. Each tenant may have one.
 const mostLimits = 10
 
-// fold finds the causes whose limits are not named: all but the mostLimits most frequent ones of a
-// channel and word.
+// fold finds the causes whose limits are not named. For each channel and word, the mostLimits
+// limits with the most messages are named, and the others are counted together.
 func (d *routeDay) fold(carried []ledger.CarriedRow) {
 	sums := map[cause]int64{}
 	for i := range carried {
@@ -290,8 +290,8 @@ func addMove(moves []Move, m Move) []Move {
 	return moves
 }
 
-// lower adds the messages that channels did not get because health weighting had lowered their
-// weights.
+// lower adds, as moved, the messages that channels did not get because health weighting had lowered
+// their weights.
 func (d *routeDay) lower() {
 	for channel, agreed := range d.traffic.agreed {
 		if less := agreed - d.traffic.effective[channel]; less >= 0.5 {

@@ -249,7 +249,7 @@ func (t *traffic) why(c cause) string {
 		return limitExclusion(doc, c.word, c.limit)
 	}
 	var limits []string
-	for _, l := range limitsOn(doc, c.channel) {
+	for _, l := range doc.LimitsOf(c.channel) {
 		if c.word == "no_slot" && concerns(c.word, &l) {
 			limits = append(limits, maximum(&l)+" "+windowWords[l.Window].article)
 		}

@@ -73,7 +73,7 @@ func (d *routeDay) drawsVerdict() (Fit, string) {
 	return Fit{}, TooFew
 }
 
-// noWeight reports whether nothing on the day had an agreed share.
+// noWeight reports whether no message of the day had an agreed share.
 func (d *routeDay) noWeight() bool {
 	switch {
 	case d.drawn.total > 0 || d.traffic.total > 0:

@@ -140,19 +140,12 @@ func newAttempt(a *ledger.AttemptRecord) (Attempt, error) {
 		Number: a.Number, Channel: a.Channel, Reason: string(a.Reason), Outcome: a.Outcome,
 		Unfit: a.Unfit, Code: a.Code, Reference: a.Reference, Segments: a.Segments,
 		CostMicros: a.PriceMicros, Currency: a.Currency, ClaimedAt: a.ClaimedAt,
-		SettledAt: timeOrNil(a.SettledAt), Candidates: candidatesOf(ranking),
+		SettledAt: Moment(a.SettledAt), Candidates: candidatesOf(ranking),
 		Basis:   basisOf(ranking),
 		Receipt: string(a.Receipt), ReceiptCause: string(a.Cause), ReceiptCode: a.ReceiptCode,
-		ReceiptAt: timeOrNil(a.ReceiptAt), ContradictedAt: timeOrNil(a.ContradictedAt),
+		ReceiptAt: Moment(a.ReceiptAt), ContradictedAt: Moment(a.ContradictedAt),
 		ReceiptReferences: a.OtherIDs,
 	}, err
-}
-
-func timeOrNil(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 // senderReplaced reports whether an attempt had another sender than the message. It is known only
@@ -275,7 +268,7 @@ func (e *Explanation) latestChoice(waited *lastRanking) {
 
 func (e *Explanation) waitsFor(limit *limitWait) {
 	if limit != nil {
-		e.Limit, e.Lack, e.Until = limit.On, limit.Lack, timeOrNil(limit.Until)
+		e.Limit, e.Lack, e.Until = limit.On, limit.Lack, Moment(limit.Until)
 	}
 }
 

@@ -56,10 +56,10 @@ func forecastCandidate(c *decide.Candidate, doc *config.Routing) Candidate {
 		SenderReplaced: c.Replaced, Limit: c.Limit,
 	}
 	if c.Never {
-		out.Never = lackOpen
+		out.Never = lackClosed
 		channel, key, _ := admission.ParseOn(c.Limit)
 		if limit := limitOn(doc, channel, key); limit != nil && !limit.Closed() {
-			out.Never = lackSize
+			out.Never = lackTooSmall
 		}
 	}
 	return out

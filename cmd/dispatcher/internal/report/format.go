@@ -41,7 +41,7 @@ func percent(share float64) string {
 	return strings.TrimSuffix(strings.TrimRight(digits, "0"), ".") + " %"
 }
 
-// Probability writes a p-value, or a bound if it is too small for that: "p < 1e-6".
+// Probability writes a p-value: "p 0.0312", or "p < 1e-6" for a smaller one.
 func Probability(p float64) string {
 	switch {
 	case p < 1e-6:

@@ -9,20 +9,9 @@ import (
 	"dispatcher/config"
 )
 
-// limitsOn returns the limits of a channel, or those over all channels for the empty name.
-func limitsOn(doc *config.Routing, channel string) []admission.Limit {
-	if doc != nil && channel == "" {
-		return doc.Limits
-	}
-	if ch := doc.Channel(channel); ch != nil {
-		return ch.Limits
-	}
-	return nil
-}
-
 // limitOn finds a limit; nil when the document is not known or does not have it.
 func limitOn(doc *config.Routing, channel string, key admission.Key) *admission.Limit {
-	l, ok := admission.Find(limitsOn(doc, channel), key)
+	l, ok := admission.Find(doc.LimitsOf(channel), key)
 	if !ok {
 		return nil
 	}
@@ -85,8 +74,8 @@ func scopeWords(s admission.Scope) string {
 	return s.String()
 }
 
-// stored is a cause as figures and files have it: with the name of the limit, which is as
-// admission.Key.On.
+// stored is a cause as figures and files write it, with the limit: no_slot:1d:messages. limit is in
+// the words of admission.Key.On.
 func stored(word, limit string) string {
 	channel, key, ok := admission.ParseOn(limit)
 	if !ok {
@@ -127,9 +116,9 @@ func limitExclusion(doc *config.Routing, reason, limit string) string {
 		name = "the " + name + covered(channel, key.Scope)
 	}
 	switch reason {
-	case lackForLane:
+	case lackReserved:
 		return "the rest of " + name + " kept for other lanes"
-	case lackShare:
+	case lackNoShare:
 		return name + ": no slots left to the process by the admission policy"
 	case "no_budget":
 		return name + " spent"

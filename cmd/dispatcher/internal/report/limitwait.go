@@ -10,14 +10,14 @@ import (
 
 // Why a limit does not admit a message.
 const (
-	lackUnits   = "used_up"   // nothing is left in its window
-	lackSlot    = "no_slot"   // it spaces its units, and the next one is due later
-	lackForLane = "reserved"  // the rest is reserved for other lanes
-	lackShare   = "no_share"  // the policy left nothing for the process that made the claim
-	lackOpen    = "closed"    // it is 0
-	lackSize    = "too_small" // the message takes more than its maximum
-	lackWindow  = "future"    // its running window begins in the future
-	lackTopUp   = "unpaid"    // the budget is spent
+	lackUsedUp   = "used_up"   // nothing is left in its window
+	lackNoSlot   = "no_slot"   // it spaces its units, and the next one is due later
+	lackReserved = "reserved"  // the rest is reserved for other lanes
+	lackNoShare  = "no_share"  // the policy left nothing for the process that made the claim
+	lackClosed   = "closed"    // it is 0
+	lackTooSmall = "too_small" // the message takes more than its maximum
+	lackFuture   = "future"    // its running window begins in the future
+	lackUnpaid   = "unpaid"    // the budget is spent
 )
 
 // limitWait is the limit that a message waits for.
@@ -35,23 +35,23 @@ type limitWait struct {
 }
 
 // newLimitWait finds the limit that a waiting message waits for; nil when it waits for something
-// else. doc is the document of that decision, looked are its candidates. Days begin at midnight in
-// zone.
+// else. doc is the document of the decision to wait, candidates are those of that decision. Days
+// begin at midnight in zone.
 func newLimitWait(
-	m *ledger.Message, doc *config.Routing, zone *time.Location, looked []Candidate,
+	m *ledger.Message, doc *config.Routing, zone *time.Location, candidates []Candidate,
 ) *limitWait {
 	channel, key, ok := admission.ParseOn(m.WaitsFor)
 	if !ok || m.State != ledger.Waiting {
 		return nil
 	}
 	l := &limitWait{On: m.WaitsFor, Channel: channel, Key: key, Limit: limitOn(doc, channel, key)}
-	l.Lack = l.lack(m.Reason, looked)
+	l.Lack = l.lack(m.Reason, candidates)
 	switch l.Lack {
-	case lackUnits:
+	case lackUsedUp:
 		if !m.WaitingSince.IsZero() {
 			l.Until = key.Window.End(m.WaitingSince, zone)
 		}
-	case lackSlot, lackForLane, lackShare:
+	case lackNoSlot, lackReserved, lackNoShare:
 		if m.NextAt.Before(m.ExpiresAt) {
 			l.Until = m.NextAt
 		}
@@ -60,31 +60,31 @@ func newLimitWait(
 }
 
 // lack derives Lack from the reason of the wait and from the document.
-func (l *limitWait) lack(reason string, looked []Candidate) string {
+func (l *limitWait) lack(reason string, candidates []Candidate) string {
 	spaced := l.Key.Window == admission.Second && !l.Money()
 	switch {
 	case reason == "reserved":
-		return lackForLane
+		return lackReserved
 	case reason == "no_share":
-		return lackShare
+		return lackNoShare
 	case l.Key.Window == admission.Prepaid:
-		return lackTopUp
+		return lackUnpaid
 	case l.Limit != nil && l.Limit.Closed():
-		return lackOpen
-	case l.Limit != nil && l.tooSmall(reason, looked):
-		return lackSize
+		return lackClosed
+	case l.Limit != nil && l.tooSmall(reason, candidates):
+		return lackTooSmall
 	case spaced, l.Limit != nil && l.Limit.Sliding:
-		return lackSlot
+		return lackNoSlot
 	}
-	return lackUnits
+	return lackUsedUp
 }
 
 // tooSmall reports whether the message takes more than the limit's maximum, on every channel that
 // it excluded.
-func (l *limitWait) tooSmall(reason string, looked []Candidate) bool {
+func (l *limitWait) tooSmall(reason string, candidates []Candidate) bool {
 	found := false
-	for i := range looked {
-		if c := &looked[i]; l.excludes(c, reason) {
+	for i := range candidates {
+		if c := &candidates[i]; l.excludes(c, reason) {
 			if c.Limit != l.On || c.Never == "" { // l is not closed
 				return false
 			}
@@ -106,15 +106,15 @@ func (l *limitWait) future(begins time.Time, zone *time.Location) {
 		return
 	}
 	l.Until = l.Key.Window.End(begins, zone)
-	if l.Lack == lackSlot {
+	if l.Lack == lackNoSlot {
 		l.Until = begins
 	}
-	l.Lack, l.Begins = lackWindow, begins
+	l.Lack, l.Begins = lackFuture, begins
 }
 
 // Never reports whether time alone will never let the limit admit the message.
 func (l *limitWait) Never() bool {
-	return l.Lack == lackOpen || l.Lack == lackSize || l.Lack == lackTopUp
+	return l.Lack == lackClosed || l.Lack == lackTooSmall || l.Lack == lackUnpaid
 }
 
 // Money reports whether the limit counts money.
@@ -138,10 +138,10 @@ func (l *limitWait) Name() string {
 	switch {
 	case l.Limit == nil:
 		return limitWords(l.Channel, l.Key)
-	case l.Lack == lackSlot || l.Lack == lackShare:
+	case l.Lack == lackNoSlot || l.Lack == lackNoShare:
 		return "the limit of " + maximum(l.Limit) + " per " + windowWords[l.Key.Window].noun +
 			covered(l.Channel, l.Key.Scope)
-	case l.Lack == lackTopUp:
+	case l.Lack == lackUnpaid:
 		return limitWords(l.Channel, l.Key)
 	case l.Key.Scope == (admission.Scope{}):
 		return "the limit of " + l.Channel

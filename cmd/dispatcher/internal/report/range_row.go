@@ -180,11 +180,14 @@ func (g *rangeGroup) rows() (out []RangeRow) {
 // sorted sorts groups by the dimensions in the order asked for. Routes and channels are in the
 // order of the current routing, then others by name.
 func (f *RangeFigures) sorted(groups []*rangeGroup) []*rangeGroup {
-	var routes, channels []string
+	var routes, channels, routeOrder, channelOrder []string
+	if f.Current != nil {
+		routeOrder, channelOrder = f.Current.RouteNames(), f.Current.ChannelNames()
+	}
 	for _, g := range groups {
 		routes, channels = append(routes, g.key.route), append(channels, g.key.channel)
 	}
-	routes, channels = inOrder(routes, f.routeOrder()), inOrder(channels, f.channelOrder())
+	routes, channels = inOrder(routes, routeOrder), inOrder(channels, channelOrder)
 	slices.SortFunc(groups, func(a, b *rangeGroup) int {
 		for _, d := range f.By {
 			x := 0
@@ -219,20 +222,4 @@ func (f *RangeFigures) compareChannels(channels []string, a, b *rangeKey) int {
 		channels = inOrder(channels, route.Channels)
 	}
 	return cmp.Compare(slices.Index(channels, a.channel), slices.Index(channels, b.channel))
-}
-
-func (f *RangeFigures) routeOrder() []string {
-	if f.Current == nil {
-		return nil
-	}
-	return f.Current.RouteNames()
-}
-
-func (f *RangeFigures) channelOrder() (names []string) {
-	if f.Current != nil {
-		for i := range f.Current.Channels {
-			names = append(names, f.Current.Channels[i].Name)
-		}
-	}
-	return names
 }

@@ -78,7 +78,7 @@ func (p *page) lacked(w *Wait) string {
 	for i := range p.ranking.candidates {
 		if c := &p.ranking.candidates[i]; c.Limit == w.On && c.Reason == w.Reason && c.Never != "" {
 			return map[string]string{
-				lackOpen: "closed: 0 at the last look", lackSize: "too small for the message at " +
+				lackClosed: "closed: 0 at the last look", lackTooSmall: "too small for the message at " +
 					"the last look",
 			}[c.Never]
 		}
@@ -136,7 +136,7 @@ func (p *page) TooLate() bool {
 		return false
 	}
 	if p.Limit.Until.IsZero() {
-		return p.Lack == lackSlot
+		return p.Lack == lackNoSlot
 	}
 	return !p.Limit.Until.Before(*p.Deadline)
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -297,17 +298,11 @@ func evenly(choice *decide.Choice) func(place int) float64 {
 // Traffic returns the result, with routes in the order of the document.
 func (c *TrafficCounter) Traffic() *Traffic {
 	t := c.traffic
-	t.Routes, t.MissingKeys = []RouteTraffic{}, []string{}
+	t.Routes, t.MissingKeys = []RouteTraffic{}, slices.AppendSeq([]string{}, maps.Keys(c.missing))
 	order := c.doc.RouteNames()
-	names := slices.Clone(order)
-	for name := range c.before {
-		names = append(names, name)
-	}
+	names := slices.AppendSeq(slices.Clone(order), maps.Keys(c.before))
 	for _, name := range inOrder(names, order) {
 		t.Routes = append(t.Routes, c.route(name))
-	}
-	for id := range c.missing {
-		t.MissingKeys = append(t.MissingKeys, id)
 	}
 	slices.Sort(t.MissingKeys)
 	return &t
@@ -320,16 +315,13 @@ func (c *TrafficCounter) route(name string) RouteTraffic {
 		Route: name, Messages: after.messages, BeforeMessages: before.messages, Moved: after.moved,
 		Channels: []ChannelTraffic{},
 	}
-	var names, order []string
+	var order []string
 	known := false
 	if route := c.doc.Route(name); route != nil {
 		t.Mode, order = string(route.Mode), route.Channels
 		known = foretold(route.Mode)
 	}
-	names = append(names, order...)
-	for channel := range before.channels {
-		names = append(names, channel)
-	}
+	names := slices.AppendSeq(slices.Clone(order), maps.Keys(before.channels))
 	for _, channel := range inOrder(names, order) {
 		one := ChannelTraffic{Channel: channel}
 		if now := after.channel(channel); known || t.Mode == "" {

@@ -162,7 +162,8 @@ func (d *routeDay) expected(shares func(*versionSum) map[string]float64) []quant
 	return out
 }
 
-// even is what was drawn for each channel, if each message of a version had the same cost.
+// even is what was drawn for each channel, with costs as if each message of a version had cost the
+// same.
 func (d *routeDay) even() []quantity {
 	out := make([]quantity, len(d.channels))
 	for i, channel := range d.channels {

@@ -77,34 +77,31 @@ func (k *Keys) Open(text string) (c Checkpoint, err error) {
 	return c, err
 }
 
-// writer collects the leaves of one look.
+// writer collects the leaves of one seal.
 type writer struct {
 	log    *Log
 	keys   *Keys
-	known  map[int64]Leaf // the newest of each message, for a later look
+	known  map[int64]Leaf // the newest leaf of each row that was sealed before
 	leaves []byte
 }
 
-// Begin continues the log after its newest look, nil for none. It returns an error if that look is
+// Begin continues the log after its newest seal, nil for none. It returns an error if that seal is
 // not as it was signed, because additions to a damaged log would prove nothing.
 func (k *Keys) Begin(last *ledger.Seal) (ledger.SealWriter, error) {
-	log, err := Resume(0, nil)
-	if last != nil {
-		log, err = k.resume(last)
-	}
+	log, err := k.resume(last)
 	return &writer{log: log, keys: k, known: map[int64]Leaf{}, leaves: []byte{}}, err
 }
 
-// resume returns the log after a look, if the look is as it was signed.
+// resume returns the log after a seal, if the seal is as it was signed; the empty log for nil.
 func (k *Keys) resume(s *ledger.Seal) (*Log, error) {
-	log, err := Resume(uint64(s.Size), s.Nodes) //nolint:gosec // The table refuses less than 0.
-	if err != nil {
-		return nil, err
+	log, err := after(s)
+	if err != nil || s == nil {
+		return log, err
 	}
 	return log, k.check(log, s)
 }
 
-// check compares the log with the checkpoint of a look.
+// check compares the log with the checkpoint of a seal.
 func (k *Keys) check(log *Log, s *ledger.Seal) error {
 	signed, err := k.Open(s.Checkpoint)
 	if err != nil {
@@ -120,13 +117,10 @@ func (k *Keys) check(log *Log, s *ledger.Seal) error {
 	return nil
 }
 
-// Check returns an error if a look is not as it was signed, or does not follow the one before it
+// Check returns an error if a seal is not as it was signed, or does not follow the one before it
 // (nil for the first).
 func (k *Keys) Check(before, s *ledger.Seal) error {
-	log, err := Resume(0, nil)
-	if before != nil {
-		log, err = k.resume(before)
-	}
+	log, err := k.resume(before)
 	if err != nil {
 		return err
 	}
@@ -139,7 +133,7 @@ func (k *Keys) Check(before, s *ledger.Seal) error {
 	return k.check(log, s)
 }
 
-// Known adds leaves that are in the log.
+// Known takes leaves that the log has already: Add adds them only if they have changed.
 func (w *writer) Known(leaves []byte) error {
 	all, err := ReadLeaves(leaves)
 	for _, leaf := range all {

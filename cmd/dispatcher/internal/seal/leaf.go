@@ -1,12 +1,14 @@
 // Package seal shows whether stored rows were changed by anything but the dispatcher. Hashes of
 // messages and of their outcomes are leaves of an append-only log, whose head is signed. The log is
 // a transparency log (RFC 6962), so that others can check it with their own tools. The package is
-// pure: its callers read and write. A look adds new leaves to the log and signs its head.
+// pure: its callers read and write. A seal (ledger.Seal) adds new leaves to the log and signs its
+// head.
 package seal
 
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"dispatcher/ledger"
 )
@@ -14,8 +16,8 @@ import (
 // LeafSize is the size of a leaf in bytes.
 const LeafSize = 8 + 1 + 1 + len(ledger.Evidence{}.Parts)*ledger.HashSize
 
-// Leaf is the state of a message, of a routing version, of a closing or of a finance row, at the
-// time of a look.
+// Leaf is the state of a row at the time of a seal. The rows are messages, routing versions,
+// closings and all others that ledger.Evidence describes.
 type Leaf struct {
 	Seq   int64
 	State ledger.State
@@ -36,12 +38,7 @@ var states = [...]ledger.State{
 }
 
 func numberOf(s ledger.State) byte {
-	for i, one := range states {
-		if one == s {
-			return byte(i + 1)
-		}
-	}
-	return 0
+	return byte(slices.Index(states[:], s) + 1)
 }
 
 // Append appends the leaf: Seq as eight bytes, big-endian; the number of the state, 0 for all but

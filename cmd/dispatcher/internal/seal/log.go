@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"dispatcher/ledger"
+
 	"github.com/transparency-dev/merkle/compact"
 	"github.com/transparency-dev/merkle/rfc6962"
 	"golang.org/x/mod/sumdb/note"
@@ -36,6 +38,14 @@ func Resume(size uint64, nodes []byte) (*Log, error) {
 	return &Log{tree}, nil
 }
 
+// after returns the log after a seal; the empty log for nil.
+func after(s *ledger.Seal) (*Log, error) {
+	if s == nil {
+		return Resume(0, nil)
+	}
+	return Resume(uint64(s.Size), s.Nodes) //nolint:gosec // The table refuses less than 0.
+}
+
 // Size is the number of leaves of the log.
 func (l *Log) Size() uint64 { return l.tree.End() }
 
@@ -43,13 +53,16 @@ func (l *Log) Size() uint64 { return l.tree.End() }
 func (l *Log) Nodes() []byte { return bytes.Join(l.tree.Hashes(), nil) }
 
 // Add adds leaves, given one after the other in one slice.
-func (l *Log) Add(leaves []byte) error {
+func (l *Log) Add(leaves []byte) error { return l.add(leaves, nil) }
+
+// add also calls visit, unless that is nil, with each new node of the tree.
+func (l *Log) add(leaves []byte, visit compact.VisitFn) error {
 	for ; len(leaves) > 0; leaves = leaves[LeafSize:] {
 		if len(leaves) < LeafSize {
 			return errors.New("the leaves are cut off")
 		}
 		hash := rfc6962.DefaultHasher.HashLeaf(leaves[:LeafSize])
-		if err := l.tree.Append(hash, nil); err != nil {
+		if err := l.tree.Append(hash, visit); err != nil {
 			return err
 		}
 	}

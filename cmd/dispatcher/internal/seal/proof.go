@@ -33,7 +33,7 @@ type Growth struct {
 	Checkpoint string   `json:"checkpoint"` // the later one
 }
 
-// Prove makes the proof of leaf i of a look. before is the look before it, nil for the first.
+// Prove makes the proof of leaf i of a seal. before is the seal before it, nil for the first.
 func Prove(before, s *ledger.Seal, i int) (*Proof, error) {
 	size := uint64(s.Size) //nolint:gosec // The table refuses less than 0.
 	p := &Proof{
@@ -55,8 +55,8 @@ func Prove(before, s *ledger.Seal, i int) (*Proof, error) {
 	return p, err
 }
 
-// ProveGrowth makes the proof that the log of a checkpoint continues that of a look. after must
-// call its argument with the looks after that one, in order.
+// ProveGrowth makes the proof that the log at a checkpoint continues the log at seal from. after
+// must call its argument with the seals after from, in order.
 func ProveGrowth(
 	from *ledger.Seal, checkpoint string, after func(func(*ledger.Seal) error) error,
 ) (*Growth, error) {
@@ -75,7 +75,7 @@ func ProveGrowth(
 	r, err := replayAfter(from, needed)
 	if err == nil {
 		err = after(func(s *ledger.Seal) error {
-			if r.log.Size() >= size { // A newer look is not in the checkpoint.
+			if r.log.Size() >= size { // A newer seal is not in the checkpoint.
 				return nil
 			}
 			return r.add(s.Leaves)
@@ -94,12 +94,9 @@ type replayer struct {
 	met    map[compact.NodeID][]byte // hashes of the needed nodes; nil while not computed
 }
 
-// replayAfter begins after a look; nil for the beginning of the log.
+// replayAfter begins after a seal; nil for the beginning of the log.
 func replayAfter(before *ledger.Seal, needed proof.Nodes) (*replayer, error) {
-	log, err := Resume(0, nil)
-	if before != nil {
-		log, err = Resume(uint64(before.Size), before.Nodes) //nolint:gosec // The table refuses it.
-	}
+	log, err := after(before)
 	if err != nil {
 		return nil, err
 	}
@@ -119,16 +116,7 @@ func (r *replayer) meet(id compact.NodeID, hash []byte) {
 	}
 }
 
-func (r *replayer) add(leaves []byte) error {
-	for ; len(leaves) >= LeafSize; leaves = leaves[LeafSize:] {
-		hash := rfc6962.DefaultHasher.HashLeaf(leaves[:LeafSize])
-		r.meet(compact.NewNodeID(0, r.log.Size()), hash)
-		if err := r.log.tree.Append(hash, r.meet); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (r *replayer) add(leaves []byte) error { return r.log.add(leaves, r.meet) }
 
 // errForgotten means that leaves were dropped together with their messages.
 var errForgotten = errors.New("the log no longer has all leaves that the proof needs")

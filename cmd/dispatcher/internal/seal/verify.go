@@ -26,9 +26,9 @@ type Fault struct {
 	From, To ledger.State
 }
 
-// Verify compares the leaves of a message in the log, oldest first, with what the tables have now,
-// nil for nothing. looked is the time of the last look, when leaves were last added. A later change
-// is not in the log yet; its own time must then be after looked.
+// Verify compares the leaves of a row in the log, oldest first, with what the tables have now, nil
+// for nothing. looked is the time of the last seal of the row. The dispatcher gives each change a
+// time, so a part that differs from its last leaf must have a time after looked.
 func Verify(sealed []Leaf, now *ledger.Evidence, looked time.Time) []Fault {
 	switch {
 	case now == nil:
@@ -47,7 +47,7 @@ func Verify(sealed []Leaf, now *ledger.Evidence, looked time.Time) []Fault {
 		!now.LaterAt.Before(looked.Add(-ledger.LateCommit)) {
 		return faults
 	}
-	// What the dispatcher changes has a newer time.
+	// Nothing changed since the last seal, by the times of the row.
 	for p := ledger.PartPlan; p <= ledger.PartLater; p++ {
 		if mayChange := p == ledger.PartLater || last.Open; mayChange && last.Parts[p] != now.Parts[p] {
 			faults = append(faults, Fault{
@@ -76,8 +76,8 @@ func follow(before, after *Leaf, now *ledger.Evidence) (faults []Fault) {
 	return faults
 }
 
-// later lists, for each final state, the states that late news may still lead to, directly or
-// through others; see dispatcher.legal. From any other state all states are possible.
+// later lists, for each final state, the states that late answers and receipts may lead to,
+// directly or through others; see dispatcher.legal. From any other state all states are possible.
 var later = map[ledger.State][]ledger.State{
 	ledger.Accepted:    {ledger.NoReceipt, ledger.Undelivered, ledger.Delivered},
 	ledger.NoReceipt:   {ledger.Undelivered, ledger.Delivered},
