@@ -97,7 +97,7 @@ func (c *call) tooLate(now time.Time) bool {
 	return !until.IsZero() && !now.Before(until)
 }
 
-// leavesUntil is the time from which the queued call may not leave: when it expires, or earlier when
+// leavesUntil is the time from which the queued call may not leave: when it expires, or earlier if
 // its message has not started and may not start any more; zero for never. session.mu is held.
 func (c *call) leavesUntil() time.Time {
 	if latest := c.first.latest; !c.first.started && !latest.IsZero() &&

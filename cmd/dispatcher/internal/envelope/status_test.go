@@ -111,7 +111,7 @@ func TestStampGivesAnEventItsNumberAndTimeAndLeavesTheRest(t *testing.T) {
 // TestTimesHaveSixDigits compares with the layout that package time would use.
 func TestTimesHaveSixDigits(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		at := time.Unix(rapid.Int64Range(-1<<33, 1<<37).Draw(rt, "seconds"),
 			rapid.Int64Range(0, 1e9-1).Draw(rt, "nanoseconds"))
 		event := string(envelope.AppendStatus(nil, envelope.Status{At: at}))
