@@ -130,7 +130,7 @@ func proofOfMessage(ctx context.Context, l *database, id string) (*seal.Proof, e
 	}
 	newest := newestLeaf{is: func(seq int64) bool { return seq == record.Message.Seq }}
 	at := record.Message.ReceivedAt
-	if err := l.Seals.Each(ctx, at, at.Add(time.Microsecond), newest.look); err != nil {
+	if err := l.Seals.Each(ctx, at, at.Add(time.Microsecond), newest.see); err != nil {
 		return nil, err
 	}
 	if newest.seal == nil {
@@ -156,7 +156,7 @@ func proofOfClosing(
 		date, of, ok := ledger.ClosingOf(seq)
 		return ok && date == day && (revision == 0 || of == revision)
 	}}
-	if err := l.Seals.EachOfClosings(ctx, from, newest.look); err != nil {
+	if err := l.Seals.EachOfClosings(ctx, from, newest.see); err != nil {
 		return nil, err
 	}
 	if newest.seal == nil {
@@ -173,11 +173,11 @@ type newestLeaf struct {
 	place int          // among its leaves
 }
 
-func (n *newestLeaf) look(look *ledger.Seal) error {
-	leaves, err := seal.ReadLeaves(look.Leaves)
+func (n *newestLeaf) see(s *ledger.Seal) error {
+	leaves, err := seal.ReadLeaves(s.Leaves)
 	for i := range leaves {
 		if n.is(leaves[i].Seq) {
-			one := *look
+			one := *s
 			n.seal, n.place = &one, i
 		}
 	}

@@ -57,7 +57,7 @@ console that works once.`,
 
 // gcPercent is how much the heap may grow before a garbage collection, unless GOGC is set. The heap
 // is small and most of it lives as long as a message. Collecting less often saves a tenth of the
-// process's CPU, for some 100 MB of memory (docs/benchmark.md).
+// process's CPU, for some 100 MB of memory.
 const gcPercent = 300
 
 func (c *cli) run(ctx context.Context, f *runFlags) (err error) {

@@ -51,13 +51,13 @@ type definitionLog struct {
 func (c *comparison) definitions(ctx context.Context) error {
 	l := definitionLog{comparison: c, states: map[string]*definitionState{}}
 	var last time.Time // of the newest seal with definitions; zero while there is none
-	err := c.Sealed.EachWithDefinitions(ctx, func(look *ledger.Seal) error {
-		c.checkLook(ctx, look)
-		before, err := c.Seals.Number(ctx, look.Number-1)
+	err := c.Sealed.EachWithDefinitions(ctx, func(s *ledger.Seal) error {
+		c.checkSeal(ctx, s)
+		before, err := c.Seals.Number(ctx, s.Number-1)
 		if err != nil {
 			return err
 		}
-		all, err := seal.ReadLeaves(look.Leaves)
+		all, err := seal.ReadLeaves(s.Leaves)
 		if err != nil {
 			return err
 		}
@@ -71,8 +71,8 @@ func (c *comparison) definitions(ctx context.Context) error {
 		if before != nil {
 			after = before.At
 		}
-		l.step(changed, after, look.At, last.IsZero())
-		last = look.At
+		l.step(changed, after, s.At, last.IsZero())
+		last = s.At
 		return nil
 	})
 	if err != nil {

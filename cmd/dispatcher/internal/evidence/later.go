@@ -26,15 +26,15 @@ func (c *comparison) later(ctx context.Context) error {
 	leaves := leavesOf{}
 	var closings, finance ledger.Seal // From and To of what the seals cover, and At of the last one
 	finance.From = c.Day.From
-	err = c.Seals.EachOfClosings(ctx, c.Day.From, func(look *ledger.Seal) error {
-		closings.To, closings.At = look.To, look.At
-		if look.FinanceFrom != nil {
+	err = c.Seals.EachOfClosings(ctx, c.Day.From, func(s *ledger.Seal) error {
+		closings.To, closings.At = s.To, s.At
+		if s.FinanceFrom != nil {
 			if finance.To.IsZero() {
-				finance.From = *look.FinanceFrom
+				finance.From = *s.FinanceFrom
 			}
-			finance.To, finance.At = look.To, look.At
+			finance.To, finance.At = s.To, s.At
 		}
-		all, err := seal.ReadLeaves(look.Leaves)
+		all, err := seal.ReadLeaves(s.Leaves)
 		ours := false
 		for i := range all {
 			date, _, closing := ledger.ClosingOf(all[i].Seq)
@@ -45,7 +45,7 @@ func (c *comparison) later(ctx context.Context) error {
 			}
 		}
 		if ours {
-			c.checkLook(ctx, look)
+			c.checkSeal(ctx, s)
 		}
 		return err
 	})

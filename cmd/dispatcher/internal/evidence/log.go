@@ -40,13 +40,13 @@ func (c *comparison) kept(ctx context.Context) (*ledger.Seal, error) {
 		return nil, nil //nolint:nilnil // None was kept.
 	}
 	want := c.Kept.Checkpoint
-	look, err := c.Seals.OfSize(ctx, int64(want.Size)) //nolint:gosec // It was signed.
+	s, err := c.Seals.OfSize(ctx, int64(want.Size)) //nolint:gosec // It was signed.
 	if err != nil {
 		return nil, err
 	}
-	if look != nil {
-		if has, err := c.Keys.Open(look.Checkpoint); err == nil && bytes.Equal(has.Root, want.Root) {
-			return look, nil
+	if s != nil {
+		if has, err := c.Keys.Open(s.Checkpoint); err == nil && bytes.Equal(has.Root, want.Root) {
+			return s, nil
 		}
 	}
 	c.Report([]audit.Mismatch{{
@@ -67,56 +67,56 @@ func (c *comparison) tied(ctx context.Context, kept *ledger.Seal) error {
 		return err
 	}
 	broken := false
-	return c.Seals.Between(ctx, from, to, func(look *ledger.Seal) error {
-		dropped := len(look.Leaves) == 0 && look.Size > before.Size && !look.To.After(c.Day.From)
-		if err := c.Keys.Check(before, look); err != nil && !dropped && !broken {
+	return c.Seals.Between(ctx, from, to, func(s *ledger.Seal) error {
+		dropped := len(s.Leaves) == 0 && s.Size > before.Size && !s.To.After(c.Day.From)
+		if err := c.Keys.Check(before, s); err != nil && !dropped && !broken {
 			broken = true
 			c.Report([]audit.Mismatch{{
 				What: WhatCheckpoint, Stored: fmt.Sprintf("a log in which the checkpoint of %d leaves "+
-					"does not follow from the looks of the day", kept.Size),
+					"does not follow from the seals of the day", kept.Size),
 				Derived: err.Error(),
 			}})
 		}
-		one := *look
+		one := *s
 		before = &one
 		return nil
 	})
 }
 
-// checkLook reports a seal that is not as it was signed, or does not follow the one before it.
-func (c *comparison) checkLook(ctx context.Context, look *ledger.Seal) {
-	if err := c.follows(ctx, look); err != nil {
+// checkSeal reports a seal that is not as it was signed, or does not follow the one before it.
+func (c *comparison) checkSeal(ctx context.Context, s *ledger.Seal) {
+	if err := c.follows(ctx, s); err != nil {
 		c.Report([]audit.Mismatch{{
-			What: WhatCheckpoint, Stored: "seal " + strconv.FormatInt(look.Number, 10),
+			What: WhatCheckpoint, Stored: "seal " + strconv.FormatInt(s.Number, 10),
 			Derived: err.Error(),
 		}})
 	}
-	if look.Number > c.newest {
-		c.newest, c.result.Checkpoint = look.Number, look.Checkpoint
+	if s.Number > c.newest {
+		c.newest, c.result.Checkpoint = s.Number, s.Checkpoint
 	}
 }
 
 // follows returns an error if a seal is not as it was signed, or does not follow the one before it.
-func (c *comparison) follows(ctx context.Context, look *ledger.Seal) error {
-	before, err := c.Seals.Number(ctx, look.Number-1)
+func (c *comparison) follows(ctx context.Context, s *ledger.Seal) error {
+	before, err := c.Seals.Number(ctx, s.Number-1)
 	if err != nil {
 		return err
 	}
-	if before == nil && look.Number > 1 {
-		return fmt.Errorf("seal %d is missing", look.Number-1)
+	if before == nil && s.Number > 1 {
+		return fmt.Errorf("seal %d is missing", s.Number-1)
 	}
-	if outOfOrder(before, look) {
-		return fmt.Errorf("seal %d has a time at which it was not made", look.Number)
+	if outOfOrder(before, s) {
+		return fmt.Errorf("seal %d has a time at which it was not made", s.Number)
 	}
-	return c.Keys.Check(before, look)
+	return c.Keys.Check(before, s)
 }
 
 // outOfOrder reports whether the time of a seal is impossible: a seal is made after the period that
 // it covers, and after the previous seal. A minute is allowed for clocks that were set back.
-func outOfOrder(before, look *ledger.Seal) bool {
-	if look.At.Before(look.To) {
+func outOfOrder(before, s *ledger.Seal) bool {
+	if s.At.Before(s.To) {
 		return true
 	}
 	return before != nil && (before.At.Before(before.To) ||
-		look.At.Before(before.At.Add(-time.Minute)))
+		s.At.Before(before.At.Add(-time.Minute)))
 }

@@ -19,25 +19,25 @@ func (l leavesOf) add(leaf *seal.Leaf) { l[leaf.Seq] = append(l[leaf.Seq], *leaf
 func (c *comparison) between(ctx context.Context, begin, end time.Time) error {
 	leaves := leavesOf{}
 	limits := windowLeaves{}
-	var looks []ledger.Seal
+	var seals []ledger.Seal
 	var from, to time.Time // what the first seals of messages cover
-	err := c.Seals.Each(ctx, begin, end, func(look *ledger.Seal) error {
-		if !look.Again {
+	err := c.Seals.Each(ctx, begin, end, func(s *ledger.Seal) error {
+		if !s.Again {
 			if from.IsZero() {
-				from = look.From
+				from = s.From
 			}
-			to = look.To
+			to = s.To
 		}
 		if c.first == 0 {
-			c.first = look.Number
+			c.first = s.Number
 		}
-		c.first, c.last = min(c.first, look.Number), max(c.last, look.Number)
-		c.checkLook(ctx, look)
-		c.format2 = c.format2 || look.Format >= 2 && look.At.Before(c.due)
-		looks = append(looks, ledger.Seal{
-			From: look.From, To: look.To, At: look.At, Again: look.Again, Format: look.Format,
+		c.first, c.last = min(c.first, s.Number), max(c.last, s.Number)
+		c.checkSeal(ctx, s)
+		c.format2 = c.format2 || s.Format >= 2 && s.At.Before(c.due)
+		seals = append(seals, ledger.Seal{
+			From: s.From, To: s.To, At: s.At, Again: s.Again, Format: s.Format,
 		})
-		all, err := seal.ReadLeaves(look.Leaves)
+		all, err := seal.ReadLeaves(s.Leaves)
 		for i := range all {
 			if !limits.add(&all[i]) {
 				leaves.add(&all[i])
@@ -59,25 +59,25 @@ func (c *comparison) between(ctx context.Context, begin, end time.Time) error {
 			return nil
 		}
 		c.result.Messages++
-		return c.message(ctx, known, e, lastLook(looks, e.ReceivedAt))
+		return c.message(ctx, known, e, lastSeal(seals, e.ReceivedAt))
 	})
 	if err != nil {
 		return err
 	}
 	c.reportGone(leaves)
-	return c.windows(ctx, begin, end, looks, limits)
+	return c.windows(ctx, begin, end, seals, limits)
 }
 
 // message compares a message with its leaves, in the format of its last seal. If the provider used
 // the reference of the message again for a later one, the receipts under it are no longer those
 // that were sealed, so PartLater is not compared.
 func (c *comparison) message(
-	ctx context.Context, known []seal.Leaf, e *ledger.Evidence, look *ledger.Seal,
+	ctx context.Context, known []seal.Leaf, e *ledger.Evidence, s *ledger.Seal,
 ) error {
-	if look.Format < 2 {
+	if s.Format < 2 {
 		e.Parts[ledger.PartLater] = e.Later1
 	}
-	faults := seal.Verify(known, e, look.At)
+	faults := seal.Verify(known, e, s.At)
 	later := func(f seal.Fault) bool { return f.Part == ledger.PartNames[ledger.PartLater] }
 	if slices.ContainsFunc(faults, later) {
 		reused, err := c.Sealed.Reused(ctx, e.Seq)
@@ -92,12 +92,12 @@ func (c *comparison) message(
 	return nil
 }
 
-// lastLook is the last seal of the messages that were received at an instant; an empty one for
+// lastSeal is the last seal of the messages that were received at an instant; an empty one for
 // none.
-func lastLook(looks []ledger.Seal, received time.Time) *ledger.Seal {
+func lastSeal(seals []ledger.Seal, received time.Time) *ledger.Seal {
 	last := &ledger.Seal{}
-	for i := range looks {
-		l := &looks[i]
+	for i := range seals {
+		l := &seals[i]
 		if !received.Before(l.From) && received.Before(l.To) && l.At.After(last.At) {
 			last = l
 		}

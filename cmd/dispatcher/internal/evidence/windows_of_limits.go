@@ -27,13 +27,13 @@ func (l windowLeaves) add(leaf *seal.Leaf) bool {
 // ended, the oldest first. So a minute with fewer windows than were sealed is reported only if
 // older windows are still stored.
 func (c *comparison) windows(
-	ctx context.Context, begin, end time.Time, looks []ledger.Seal, leaves windowLeaves,
+	ctx context.Context, begin, end time.Time, seals []ledger.Seal, leaves windowLeaves,
 ) error {
 	err := c.Sealed.Windows(ctx, begin, end, func(now *ledger.Windows) error {
 		was := leaves[now.Seq()]
 		delete(leaves, now.Seq())
 		switch {
-		case was == nil && !coversWindows(looks, now.Ended):
+		case was == nil && !coversWindows(seals, now.Ended):
 			return nil
 		case was == nil:
 			c.reportWindows(now, seal.Inserted, windowCount(now.Count), "nothing: none was sealed")
@@ -92,9 +92,9 @@ func windowCount(n int64) string {
 }
 
 // coversWindows reports whether a seal has the windows that ended in a minute.
-func coversWindows(looks []ledger.Seal, ended time.Time) bool {
-	for i := range looks {
-		l := &looks[i]
+func coversWindows(seals []ledger.Seal, ended time.Time) bool {
+	for i := range seals {
+		l := &seals[i]
 		if !l.Again && l.Format >= 2 && !ended.Before(l.From) && ended.Before(l.To) {
 			return true
 		}
