@@ -17,8 +17,8 @@ var (
 	settleMore = ofDay(named(settleNames, settleText))
 )
 
-// settlePlain does for plain settlements what settle does, in half of its time. The rows of the
-// messages stay as they are. When one of the attempts has an outcome already, it fails, because it
+// settlePlain does for plain settlements what settle does, with less work. The rows of the messages
+// stay as they are. When one of the attempts has an outcome already, it fails, because it
 // inserts no keys, see isSettledBefore. Then nothing is stored, and the batch is sent as settle. So
 // late answers and repetitions, which are rare, are left to that one. There are no values in that
 // case either, because PostgreSQL's log quotes the row.

@@ -171,31 +171,9 @@ func (c *cli) verify(ctx context.Context, l *database, f *verifyFlags) error {
 	}
 	_, wipe = c.progress("comparing with payloads, limits and receipts", 1)
 	defer func() { wipe() }()
-	found.Payloads, err = l.Sealed.Payloads(ctx, filter.From, filter.To,
-		func(changed []ledger.ChangedPayload) { found.add(changedPayloads(changed)) })
-	if err != nil {
+	if err := found.compare(ctx, l, &day); err != nil {
 		return err
 	}
-	uncounted, err := l.Limits.Uncounted(ctx, filter.From, filter.To)
-	if err != nil {
-		return err
-	}
-	found.add(missedByLimits(uncounted))
-	overspent, err := l.Limits.Overspent(ctx, filter.From, filter.To)
-	if err != nil {
-		return err
-	}
-	found.add(beyondBudgets(overspent))
-	misfits, err := l.Receipts.Misfits(ctx, filter.From, filter.To)
-	if err != nil {
-		return err
-	}
-	found.add(misfitReceipts(misfits))
-	sums, err := l.Sealed.WrongSums(ctx, day.Date)
-	if err != nil {
-		return err
-	}
-	found.add(wrongSums(day.Date, sums))
 	if path := cmp.Or(f.seals, l.settings.SealKeyFile); path != "" {
 		now, err := l.Clock(ctx)
 		if err != nil {
@@ -212,6 +190,38 @@ func (c *cli) verify(ctx context.Context, l *database, f *verifyFlags) error {
 	wipe()
 	found.WithoutPayload, found.WithoutKey = verifier.WithoutPayload(), verifier.WithoutKey()
 	return c.printVerification(&found, f.as)
+}
+
+// compare compares the day with payloads, limits, receipts and sums.
+func (v *verification) compare(
+	ctx context.Context, l *database, day *ledger.BusinessDay,
+) (err error) {
+	v.Payloads, err = l.Sealed.Payloads(ctx, day.From, day.To,
+		func(changed []ledger.ChangedPayload) { v.add(changedPayloads(changed)) })
+	if err != nil {
+		return err
+	}
+	uncounted, err := l.Limits.Uncounted(ctx, day.From, day.To)
+	if err != nil {
+		return err
+	}
+	v.add(missedByLimits(uncounted))
+	overspent, err := l.Limits.Overspent(ctx, day.From, day.To)
+	if err != nil {
+		return err
+	}
+	v.add(beyondBudgets(overspent))
+	misfits, err := l.Receipts.Misfits(ctx, day.From, day.To)
+	if err != nil {
+		return err
+	}
+	v.add(misfitReceipts(misfits))
+	sums, err := l.Sealed.WrongSums(ctx, day.Date)
+	if err != nil {
+		return err
+	}
+	v.add(wrongSums(day.Date, sums))
+	return nil
 }
 
 // drawKeys reads all keys of the key file: older ones check older draws.
