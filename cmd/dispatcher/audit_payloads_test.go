@@ -9,6 +9,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/audit"
 	"dispatcher/cmd/dispatcher/internal/seal"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 )
 
@@ -28,6 +29,7 @@ const (
 // hashes. The same holds for a dead record, which somebody may publish again. A payload that is
 // gone is no difference, and neither is one of an earlier release.
 func TestAPayloadThatWasChangedIsFound(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	o := filledAuditDB(t, 20)
 	app := o.env[0]

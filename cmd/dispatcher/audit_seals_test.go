@@ -500,7 +500,7 @@ func TestFiguresThatWereChangedAfterTheyWereSealedAreFound(t *testing.T) {
 			delete from dispatcher.carried_figures where revision = 1`,
 			"", "checkpoint: a log that goes on after the day instead of 1 more seals",
 		},
-	}, 2) {
+	}, 4) {
 		o.exec(c.sql)
 		v, code := o.verify(seals...)
 		found := false
@@ -557,6 +557,7 @@ func (o *auditDB) signedAndToppedUp() {
 // TestSignOffsAndTopUpsThatWereChangedAfterTheyWereSealedAreFound: each change is named. Finance's
 // login is enough.
 func TestSignOffsAndTopUpsThatWereChangedAfterTheyWereSealedAreFound(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	o, keyFile, seals := sealedAuditDB(t, 3)
 	o.asFinance()
@@ -692,15 +693,16 @@ func (o *auditDB) restore(tables []string) {
 	}
 }
 
-// TestALogOfAnEarlierBuildHasNoSignOffsAndTopUps: they are no difference there. The next look has
+// TestALogOfAnEarlierBuildHasNoSignOffsAndTopUps: they are no difference there. The next seal has
 // them all, and closings go on after those that were sealed.
 func TestALogOfAnEarlierBuildHasNoSignOffsAndTopUps(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	o, keyFile, seals := sealedAuditDB(t, 3)
 	o.closed(seals[len(seals)-1])
 	o.exec(`update dispatcher.closings set at = at - interval '20 minutes'`)
 	addSeals(t, o, keyFile)
-	// That look ended before the rows below were made, and an earlier build made it.
+	// That seal ended before the rows below were made, and an earlier build made it.
 	o.exec(`update dispatcher.seals set to_at = to_at - interval '6 minutes', finance_from = null
 		where closings`)
 	o.signedAndToppedUp()
@@ -998,6 +1000,7 @@ func TestAKeyForTheLogIsMadeOnce(t *testing.T) {
 // TestWhatOperatorsDidIsSealed: a change of it is found and named. Rows of earlier builds are not
 // sealed, and a row that pretends to be one is missing. Finance's login is enough.
 func TestWhatOperatorsDidIsSealed(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	o, keyFile, seals := sealedAuditDB(t, 3)
 	o.asFinance()
@@ -1133,6 +1136,7 @@ func (o *auditDB) mustFind(seals []string, sql, id, what string) {
 // TestOptOutsAreSealed: a change of the beginning or of the end of an opt-out is found and named.
 // An end that comes later is a row of its own. Finance's login is enough.
 func TestOptOutsAreSealed(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	o, keyFile, seals := sealedAuditDB(t, 3)
 	o.asFinance()
@@ -1145,7 +1149,7 @@ func TestOptOutsAreSealed(t *testing.T) {
 	o.exec(`update dispatcher.opt_outs set until = now() - interval '7 minutes',
 		ended_by = 'command', ended_author = 'bob' where recipient <> 2`)
 	o.exec(`update dispatcher.opt_outs set heard_at = now() where recipient = 2`)
-	// As if the look before had been made before these ends.
+	// As if the seal before had been made before these ends.
 	o.exec(`update dispatcher.seals set to_at = to_at - interval '150 seconds'
 		where number = (select max(number) from dispatcher.seals where closings)`)
 	addSeals(t, o, keyFile)
@@ -1184,6 +1188,7 @@ func TestOptOutsAreSealed(t *testing.T) {
 // TestEndedWindowsOfLimitsAreSealed: a change of one is found, and its minute is named. A window
 // that was dropped with time, and one that a limit still has, is no difference.
 func TestEndedWindowsOfLimitsAreSealed(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	const minute = `date_trunc('minute', now()) - interval '12 minutes'`
 	const history = `insert into dispatcher.limit_history (channel, scope, window_seconds, unit,
@@ -1257,9 +1262,10 @@ func TestEndedWindowsOfLimitsAreSealed(t *testing.T) {
 	}
 }
 
-// TestReceiptsAndDeadRecordsAreSealed with their messages. Looks of an earlier build have neither,
+// TestReceiptsAndDeadRecordsAreSealed with their messages. Seals of an earlier build have neither,
 // and stay valid. A reference that the provider used again is no difference.
 func TestReceiptsAndDeadRecordsAreSealed(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	received := `insert into dispatcher.receipts (channel, reference, message_seq, attempt, part, state,
 		code, received_at) select a.channel, a.provider_reference, a.message_seq, a.attempt, 1,
@@ -1367,6 +1373,7 @@ func TestReceiptsAndDeadRecordsAreSealed(t *testing.T) {
 // TestAChangedDefinitionIsFound: the log has the definitions of views and functions, and a change
 // that no migration made is named, with its time. Finance's login is enough.
 func TestAChangedDefinitionIsFound(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	o, keyFile, seals := sealedAuditDB(t, 3)
 	o.asFinance()

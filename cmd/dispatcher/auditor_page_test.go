@@ -77,8 +77,8 @@ func TestTheExampleIsSealed(t *testing.T) {
 	}
 	t.Cleanup(l.Close)
 	var last *ledger.Seal
-	var looks []string
-	add := func(look ledger.Seal, evidence []ledger.Evidence) {
+	var rows []string
+	add := func(s ledger.Seal, evidence []ledger.Evidence) {
 		w, err := keys.Begin(last)
 		for i := range evidence {
 			if err == nil {
@@ -86,29 +86,29 @@ func TestTheExampleIsSealed(t *testing.T) {
 			}
 		}
 		if err == nil {
-			err = w.Close(&look)
+			err = w.Close(&s)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		last, look.Number = &look, int64(len(looks)+1)
-		lines := strings.Split(look.Checkpoint, "\n")
+		last, s.Number = &s, int64(len(rows)+1)
+		lines := strings.Split(s.Checkpoint, "\n")
 		const layout = "2006-01-02 15:04Z"
-		looks = append(looks, fmt.Sprintf("(%d, timestamptz '%s', timestamptz '%s', %t, %d,\n  '%s',\n"+
-			"  '%s', '%s')", look.Number, look.From.Format(layout), look.To.Format(layout),
-			look.Closings, look.Size, base64.StdEncoding.EncodeToString(look.Nodes), lines[2],
+		rows = append(rows, fmt.Sprintf("(%d, timestamptz '%s', timestamptz '%s', %t, %d,\n  '%s',\n"+
+			"  '%s', '%s')", s.Number, s.From.Format(layout), s.To.Format(layout),
+			s.Closings, s.Size, base64.StdEncoding.EncodeToString(s.Nodes), lines[2],
 			strings.Fields(lines[4])[2]))
 	}
 	var found []ledger.Evidence
 	keep := func(e *ledger.Evidence) error {
 		found = append(found, *e)
-		// The looks of the example have format 1, so that its commands show that format verified.
+		// The seals of the example have format 1, so that its commands show that format verified.
 		if e.Seq > 0 {
 			found[len(found)-1].Parts[ledger.PartLater] = e.Later1
 		}
 		return nil
 	}
-	// A look at each hour in which something happened, and one at those between.
+	// A seal for each hour in which something happened, and one for those between.
 	from := time.Date(2026, 9, 30, 23, 0, 0, 0, time.UTC)
 	end := time.Date(2026, 11, 1, 2, 0, 0, 0, time.UTC)
 	for hour := from; hour.Before(end); hour = hour.Add(time.Hour) {
@@ -141,7 +141,7 @@ func TestTheExampleIsSealed(t *testing.T) {
 	if !whole {
 		t.Fatal("seals.sql has no list of values")
 	}
-	seals := head + "from (values\n" + strings.Join(looks, ",\n") + "\n) v (number" + tail
+	seals := head + "from (values\n" + strings.Join(rows, ",\n") + "\n) v (number" + tail
 	for name, want := range map[string]string{"seals.sql": seals, "checkpoint.txt": last.Checkpoint} {
 		file := o.files + "/" + name
 		if *updateOctober {
@@ -235,6 +235,7 @@ var commandOfPage = regexp.MustCompile(`(?m)^\$ ((?:.*\\\n)*.*)$`)
 // TestTheAuditorsPageShowsWhatItsCommandsPrint runs the commands of the page one after the other,
 // with the login of finance. "..." in the page stands for left-out lines.
 func TestTheAuditorsPageShowsWhatItsCommandsPrint(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	page, o := auditorPage(t)
 	commands := 0
@@ -268,13 +269,13 @@ func TestTheAuditorsPageShowsWhatItsCommandsPrint(t *testing.T) {
 		!strings.Contains(string(html), "b carried 14.32 % instead of 17.17 %") {
 		t.Errorf("the written report of the month: %v", err)
 	}
-	t.Run("looks that were written anew are found", o.findsLooksThatWereWrittenAnew)
+	t.Run("seals that were written anew are found", o.findsSealsThatWereWrittenAnew)
 }
 
-// findsLooksThatWereWrittenAnew: somebody with the signer key changes a day in the log
-// and signs all looks of that day. They fit each other, but not the checkpoint that was kept.
+// findsSealsThatWereWrittenAnew: somebody with the signer key changes a day in the log
+// and signs all seals of that day. They fit each other, but not the checkpoint that was kept.
 // Whoever deletes the log, or its end, leaves messages that must be in it.
-func (o *october) findsLooksThatWereWrittenAnew(t *testing.T) {
+func (o *october) findsSealsThatWereWrittenAnew(t *testing.T) {
 	address := strings.TrimPrefix(o.owner[0], "DISPATCHER_POSTGRES_URL=")
 	admin := opened(t, address)
 	l, err := ledger.Connect(t.Context(), ledger.Config{URL: address, Region: "test"})
@@ -299,17 +300,17 @@ func (o *october) findsLooksThatWereWrittenAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	day := time.Date(2026, 10, 23, 0, 0, 0, 0, time.UTC)
-	var looks []ledger.Seal
+	var seals []ledger.Seal
 	if err := l.Seals.Each(t.Context(), day.Add(-time.Hour), day.Add(23*time.Hour),
-		func(look *ledger.Seal) error {
-			one := *look
-			one.Leaves = slices.Clone(look.Leaves)
-			looks = append(looks, one)
+		func(s *ledger.Seal) error {
+			one := *s
+			one.Leaves = slices.Clone(s.Leaves)
+			seals = append(seals, one)
 			return nil
 		}); err != nil {
 		t.Fatal(err)
 	}
-	before, err := l.Seals.Number(t.Context(), looks[0].Number-1)
+	before, err := l.Seals.Number(t.Context(), seals[0].Number-1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,25 +319,25 @@ func (o *october) findsLooksThatWereWrittenAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	forged := false
-	for i := range looks {
-		look := &looks[i]
-		if len(look.Leaves) > 0 && !forged {
-			look.Leaves[seal.LeafSize-1] ^= 1
+	for i := range seals {
+		s := &seals[i]
+		if len(s.Leaves) > 0 && !forged {
+			s.Leaves[seal.LeafSize-1] ^= 1
 			forged = true
 		}
-		err := log.Add(look.Leaves)
+		err := log.Add(s.Leaves)
 		checkpoint, signErr := log.Sign(signer)
 		if err := errors.Join(err, signErr); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := admin.Exec(t.Context(), `update dispatcher.seals
-			set leaves = $2, nodes = $3, checkpoint = $4 where number = $1`, look.Number, look.Leaves,
+			set leaves = $2, nodes = $3, checkpoint = $4 where number = $1`, s.Number, s.Leaves,
 			log.Nodes(), checkpoint); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if found, _ := verify(); !forged || found.ByKind["checkpoint"] != 0 {
-		t.Errorf("the looks should fit each other: %+v", found.ByKind)
+		t.Errorf("the seals should fit each other: %+v", found.ByKind)
 	}
 	if found, code := verify(kept...); code != exitFailed || found.ByKind["checkpoint"] != 1 {
 		t.Errorf("with the kept checkpoint: exit code %d, %+v", code, found.ByKind)

@@ -15,6 +15,7 @@ import (
 // TestACancelledMessageIsNeverSent: messages are scheduled and the process is killed. Some messages
 // are cancelled while no process runs, others while the next process runs. All others arrive once.
 func TestACancelledMessageIsNeverSent(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	s := newStage(t, stageConfig{})
 	p := s.run("dispatcher 1")

@@ -19,7 +19,7 @@ import (
 // is killed while it works.
 func TestFourProcessesOneKilled(t *testing.T) {
 	t.Parallel()
-	n := tier.Size(600, 40_000)
+	n := tier.Size(450, 40_000)
 	const mayBeLost = 100 // as many as one process may have claimed and not settled
 	// Together the channels admit 250 a second, or 6 000 in the long tier.
 	limited := func(perSecond int, unit string, active int) string {

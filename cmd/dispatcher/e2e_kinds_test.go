@@ -13,6 +13,7 @@ import (
 // is delivered, each carrier has as many as the record says, no message twice, and the shares are
 // as agreed.
 func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	n := tier.Size(200, 6_000)
 	channels := []channel{

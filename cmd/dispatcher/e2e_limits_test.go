@@ -93,6 +93,7 @@ func (s *stage) edit(before, after string) (since time.Time) {
 // a top-up, and never spends more. Status reports that the budget is low, and the audit derives all
 // choices again.
 func TestAPrepaidTenantSendsWhatWasPaid(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	const n = 60
 	s := newStage(t, stageConfig{

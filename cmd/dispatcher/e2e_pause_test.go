@@ -17,6 +17,7 @@ import (
 // TestTheTopicOfAPausedLaneIsNotRead: neither of two processes reads it. The records of a running
 // poll wait in the ledger, all others stay in Kafka and are the lag, and other lanes continue.
 func TestTheTopicOfAPausedLaneIsNotRead(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	s := newStage(t, stageConfig{lanes: "  otp: {topics: [%s.otp], ttl: 24h}\n" +
 		"  bulk: {topics: [%s.bulk], ttl: 24h}\n"})

@@ -24,6 +24,7 @@ func (s *stage) status() (now status.Now) {
 // TestStatusShowsAChannelThatFails while another one carries its messages: the breaker and since
 // when it is open, the code, the missing share, and the lag. Then the process is killed.
 func TestStatusShowsAChannelThatFails(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	s := newStage(t, stageConfig{channels: []channel{
 		{name: "good", weight: "40", behaviour: quick(), document: limitPerSecond(1000)},

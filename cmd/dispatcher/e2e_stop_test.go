@@ -9,6 +9,7 @@ import (
 // TestStopInMidStreamLeavesNothingUnknown: a process that is stopped finishes its attempts in
 // flight and hands over the rest, also when all processes are stopped one after the other.
 func TestStopInMidStreamLeavesNothingUnknown(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	n := tier.Size(240, 9_000)
 	rate := n / tier.Size(4, 5)
