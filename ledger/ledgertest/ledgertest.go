@@ -53,7 +53,9 @@ var shared struct {
 	count    atomic.Int64 // databases outside the pool
 	seed     struct {
 		once sync.Once
+		made string // the folder to remove at the end
 		dir  string
+		day  string // the day of its template
 		err  error
 	}
 }
@@ -86,7 +88,7 @@ func Close() {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
-	for _, dir := range []string{shared.dir, shared.seed.dir} {
+	for _, dir := range []string{shared.dir, shared.seed.made} {
 		if dir != "" {
 			_ = os.RemoveAll(dir) // a leftover in the temporary folder is harmless
 		}
@@ -120,44 +122,18 @@ func As(role, url string) string { return url + "&options=-c%20role%3D" + role }
 
 // Server starts a private server that the test may stop, kill and start again. Committed
 // transactions survive that, but not a crash of the machine. settings override those of this
-// package. The server is stopped at the end of the test.
+// package. Its database is empty, but the roles of the dispatcher exist. The server is stopped at
+// the end of the test.
 func Server(t testing.TB, settings map[string]string) *pgserver.Server {
 	t.Helper()
 	all := fast()
 	all["synchronous_commit"] = "on"
 	maps.Copy(all, settings)
 	dir := filepath.Join(temporary(t), "pg")
-	copyFolder(t, seed(t), dir)
-	return begin(t, pgserver.Config{Dir: dir, Settings: all})
-}
-
-// seed is the folder of a stopped server. The private servers of tests are copies of it, which
-// takes a third of the time of initdb.
-func seed(t testing.TB) string {
-	t.Helper()
-	s := &shared.seed
-	s.once.Do(func() {
-		if s.dir, s.err = TempDir(); s.err != nil {
-			return
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // as in start
-		defer cancel()
-		var server *pgserver.Server
-		server, s.err = pgserver.Start(ctx, pgserver.Config{
-			Dir:      filepath.Join(s.dir, "pg"),
-			Settings: fast(),
-		})
-		if s.err == nil {
-			s.err = server.Stop(ctx)
-		}
-		if s.err == nil {
-			s.err = trust(filepath.Join(s.dir, "pg"))
-		}
-	})
-	if s.err != nil {
-		t.Fatal(s.err)
+	if err := fromSeed(dir); err != nil {
+		t.Fatal(err)
 	}
-	return filepath.Join(s.dir, "pg")
+	return begin(t, pgserver.Config{Dir: dir, Settings: all})
 }
 
 // temporary is a folder that is removed at the end of the test, after its servers.
@@ -217,20 +193,16 @@ func begun(t testing.TB) string {
 
 // start starts the shared server.
 func start() {
-	// a download takes a while
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
 	if shared.dir, shared.err = TempDir(); shared.err != nil {
 		return
 	}
 	dir := filepath.Join(shared.dir, "pg")
-	shared.server, shared.err = pgserver.Start(ctx, pgserver.Config{Dir: dir, Settings: fast()})
-	if shared.err != nil {
+	if shared.err = fromSeed(dir); shared.err != nil {
 		return
 	}
-	if shared.err = trust(dir); shared.err == nil {
-		shared.err = execute(ctx, `select pg_reload_conf()`)
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	shared.server, shared.err = pgserver.Start(ctx, pgserver.Config{Dir: dir, Settings: fast()})
 }
 
 // Stranger is a user that no server knows: it refuses every password.
@@ -254,23 +226,30 @@ func ofToday() (name string, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	for _, sql := range []string{`drop database if exists `, `create database `} {
-		if err := execute(ctx, sql+name); err != nil {
+	if name != template+shared.seed.day {
+		if err := makeTemplate(ctx, shared.server, name); err != nil {
 			return "", err
 		}
 	}
-	url := shared.server.URLOf(name)
-	if err := migrations.Migrate(ctx, url); err != nil {
-		return "", err
-	}
-	if _, err := migrations.Roles(ctx, url, 24*time.Hour); err != nil {
-		return "", err
-	}
-	if err := shared.pool.prepare(ctx, url); err != nil {
+	if err := shared.pool.prepare(ctx, shared.server.URLOf(name)); err != nil {
 		return "", err
 	}
 	shared.template = name
 	return name, nil
+}
+
+// makeTemplate creates a template of the present day.
+func makeTemplate(ctx context.Context, s *pgserver.Server, name string) error {
+	for _, sql := range []string{`drop database if exists `, `create database `} {
+		if err := execute(ctx, s, sql+name); err != nil {
+			return err
+		}
+	}
+	if err := migrations.Migrate(ctx, s.URLOf(name)); err != nil {
+		return err
+	}
+	_, err := migrations.Roles(ctx, s.URLOf(name), 24*time.Hour)
+	return err
 }
 
 func command(t testing.TB, sql string) {
@@ -278,14 +257,14 @@ func command(t testing.TB, sql string) {
 	// t.Context has ended when cleanups run
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := execute(ctx, sql); err != nil {
+	if err := execute(ctx, shared.server, sql); err != nil {
 		t.Error(err)
 	}
 }
 
 // execute runs one statement in a database that no test uses.
-func execute(ctx context.Context, sql string) error {
-	conn, err := pgx.Connect(ctx, shared.server.URL())
+func execute(ctx context.Context, s *pgserver.Server, sql string) error {
+	conn, err := pgx.Connect(ctx, s.URL())
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,9 @@ const standbyName = "standby"
 func NewPair(t testing.TB) *Pair {
 	t.Helper()
 	follower := filepath.Join(temporary(t), "standby")
-	copyFolder(t, seed(t), follower)
+	if err := fromSeed(follower); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(follower, "data", "standby.signal"), nil,
 		0o600); err != nil {
 		t.Fatal(err)
@@ -123,40 +125,4 @@ func conninfo(t testing.TB, s *pgserver.Server) string {
 	password, _ := u.User.Password()
 	return fmt.Sprintf("host=%s port=%s user=%s password=%s sslmode=disable application_name=%s",
 		u.Hostname(), u.Port(), u.User.Username(), password, standbyName)
-}
-
-// copyFolder copies a stopped server's cluster and its password.
-func copyFolder(t testing.TB, from, to string) {
-	t.Helper()
-	for _, part := range []string{"data", "pgpass"} {
-		copyPart(t, filepath.Join(from, part), filepath.Join(to, part))
-	}
-}
-
-func copyPart(t testing.TB, from, to string) {
-	t.Helper()
-	err := filepath.WalkDir(from, func(path string, entry os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		target := to + strings.TrimPrefix(path, from)
-		if entry.IsDir() {
-			return os.MkdirAll(target, info.Mode().Perm())
-		}
-		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(target, content, info.Mode().Perm())
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -21,8 +21,10 @@ import (
 	"dispatcher/ledger/primary"
 )
 
+// Files are the migrations of this build.
+//
 //go:embed *.sql
-var files embed.FS
+var Files embed.FS
 
 // lock is the advisory lock that makes concurrent starts wait for each other. The number is
 // arbitrary.
@@ -168,7 +170,7 @@ func File(name string) (text, checksum string) {
 // embedded returns the migrations of this release. They are read once: an audit asks for most of
 // them, by their names.
 var embedded = sync.OnceValue(func() []migration {
-	all, err := read(files)
+	all, err := read(Files)
 	if err != nil {
 		panic("migrations: " + err.Error()) // the files are compiled in; a test reads them
 	}

@@ -22,11 +22,27 @@ const build = embedded.V18
 
 // binaries is a folder with postgres and initdb of one version.
 type binaries struct {
-	dir   string
-	major int
+	dir     string
+	major   int
+	version string // as postgres prints it
 }
 
 func (b binaries) path(program string) string { return filepath.Join(b.dir, program) }
+
+// Programs names the PostgreSQL that Start takes on this machine: its folder and its version.
+func Programs(ctx context.Context) (string, error) {
+	b, err := locate(ctx)
+	return b.dir + " " + b.version, err
+}
+
+// locate is find with the folders of this machine.
+func locate(ctx context.Context) (binaries, error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return binaries{}, err
+	}
+	return find(ctx, candidates(ctx), cache)
+}
 
 // find takes the first of the folders with usable programs, then the build in the cache, and at
 // last downloads a build into the cache.
@@ -99,7 +115,7 @@ func inspect(ctx context.Context, dir string) (binaries, error) {
 	if major < Oldest {
 		return binaries{}, fmt.Errorf("version %d is older than %d", major, Oldest)
 	}
-	return binaries{dir: dir, major: major}, nil
+	return binaries{dir: dir, major: major, version: strings.TrimSpace(string(out))}, nil
 }
 
 // cacheDir is shared by all folders of a user. Root's own cache lies below /root,

@@ -30,11 +30,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	cache, err := cacheDir()
-	if err != nil {
-		return nil, err
-	}
-	b, err := find(ctx, candidates(ctx), cache)
+	b, err := locate(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,183 @@
+package ledgertest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/ledger/pgserver"
+)
+
+// TestAllServersAreCopiesOfOneSeed: the next process finds it, too.
+func TestAllServersAreCopiesOfOneSeed(t *testing.T) {
+	t.Parallel()
+	name := begun(t)
+	conn, err := pgx.Connect(t.Context(), Server(t, nil).URLOf(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context()) //nolint:errcheck // The server is stopped anyway.
+	var original string
+	if err := conn.QueryRow(t.Context(), fingerprint).Scan(&original); err != nil {
+		t.Fatal(err)
+	}
+	if _, first := shared.pool.like(); original != first {
+		t.Errorf("two copies have the schemas %s and %s", first, original)
+	}
+	programs, err := pgserver.Programs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, unknown := seedPath(shared.seed.day, programs, sources())
+	if unknown == nil && !owned(path) {
+		t.Errorf("no seed is kept in %s", path)
+	}
+}
+
+// TestASeedIsNamedAfterWhatDecidesItsContent, and has no name when that is not known.
+func TestASeedIsNamedAfterWhatDecidesItsContent(t *testing.T) {
+	t.Parallel()
+	copied := t.TempDir()
+	before := time.Now().Add(-24 * time.Hour)
+	write := func(file, content string, at time.Time) {
+		t.Helper()
+		path := filepath.Join(copied, file)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folders := []string{"ledgertest", "migrations", "pgserver"}
+	for _, folder := range folders {
+		if err := os.Mkdir(filepath.Join(copied, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(folder+"/one.go", "package "+folder, before)
+	}
+	seen := map[string]string{}
+	name := func(what, day, programs string) (known string) {
+		t.Helper()
+		path, err := seedPath(day, programs, copied)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known = seen[path]
+		seen[path] = what
+		return known
+	}
+	name("the first", "today", "15")
+	write("pgserver/one_test.go", "package pgserver", before)
+	if name("a test more", "today", "15") == "" {
+		t.Error("a test changes the name")
+	}
+	differs := func(what, day, programs string) {
+		t.Helper()
+		if other := name(what, day, programs); other != "" {
+			t.Errorf("%s: the name is that of %s", what, other)
+		}
+	}
+	differs("another day", "tomorrow", "15")
+	differs("other programs", "today", "16")
+	for _, folder := range folders {
+		write(folder+"/one.go", "package "+folder+" // changed", before)
+		differs("another content in "+folder, "today", "15")
+		write(folder+"/two.go", "package "+folder, before)
+		differs("another file in "+folder, "today", "15")
+	}
+
+	write("migrations/two.go", "package migrations", time.Now().Add(time.Hour))
+	if path, err := seedPath("today", "15", copied); err == nil {
+		t.Errorf("sources that are newer than the program give %s", path)
+	}
+	if path, err := seedPath("today", "15", "dispatcher/ledger"); err == nil {
+		t.Errorf("sources that are not there give %s", path)
+	}
+}
+
+// TestTheFirstSeedStays however many processes make one at once.
+func TestTheFirstSeedStays(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	path, made := seedPrefix()+"today", filepath.Join(t.TempDir(), "pg")
+	if err := os.MkdirAll(filepath.Join(made, "data"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ages := map[string]time.Duration{"old": 40 * time.Hour, "recent": 30 * time.Hour}
+	for name, age := range ages {
+		if err := os.MkdirAll(filepath.Join(seedPrefix()+name, "pg"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now().Add(-age)
+		if err := os.Chtimes(seedPrefix()+name, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all sync.WaitGroup
+	var first int
+	results := make(chan error, 8)
+	for range cap(results) {
+		all.Go(func() { results <- keep(made, path) })
+	}
+	all.Wait()
+	close(results)
+	for err := range results {
+		if err == nil {
+			first++
+		}
+	}
+	if first != 1 || !owned(path) {
+		t.Errorf("%d are kept in %s, want one", first, path)
+	}
+	if _, err := os.Stat(filepath.Join(path, "pg", "data")); err != nil {
+		t.Error(err)
+	}
+	var left []string
+	found, err := os.ReadDir(os.TempDir())
+	for _, f := range found {
+		left = append(left, strings.TrimPrefix(filepath.Join(os.TempDir(), f.Name()), seedPrefix()))
+	}
+	if want := "recent today"; err != nil || strings.Join(left, " ") != want {
+		t.Errorf("%v are left, %v, want %s", left, err, want)
+	}
+}
+
+// TestASeedIsTakenFromItsOwnerAlone: any user may take its name first in the temporary folder.
+func TestASeedIsTakenFromItsOwnerAlone(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "seed")
+	check := func(what string, path string, want bool) {
+		t.Helper()
+		if got := owned(path); got != want {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	check("none", folder, false)
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	check("our own", folder, true)
+	if err := os.Symlink(folder, folder+"-link"); err != nil {
+		t.Fatal(err)
+	}
+	check("a link", folder+"-link", false)
+	if err := os.Chmod(folder, 0o750); err != nil { //nolint:gosec // It is to be refused.
+		t.Fatal(err)
+	}
+	check("open to others", folder, false)
+	if os.Geteuid() != 0 {
+		return // only root can give a folder away
+	}
+	if err := os.Chmod(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(folder, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	check("that of another user", folder, false)
+}
