@@ -34,7 +34,7 @@ func violations(t testing.TB, db *pgx.Conn, names ...string) map[string][]string
 		if len(names) > 0 && !slices.Contains(names, one.Name) {
 			continue
 		}
-		rows, err := db.Query(t.Context(), one.SQL(&scope), pgx.QueryExecModeExec)
+		rows, err := db.Query(t.Context(), one.SQL(&scope))
 		if err != nil {
 			t.Errorf("%s: %v", one.Name, err)
 			return found
