@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/admission"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 )
@@ -87,7 +88,8 @@ func throughout(t *testing.T, url string) (over func()) {
 				if looked >= 2 {
 					return
 				}
-			case <-time.After(5 * time.Millisecond): // leaves the processors to the writers
+			// This leaves the processors to the writers.
+			case <-time.After(tier.Size(25*time.Millisecond, 5*time.Millisecond)):
 			}
 		}
 	})

@@ -128,7 +128,7 @@ func TestKeywordsOfManyContend(t *testing.T) {
 		numbers[i] = fmt.Sprintf("+4477009%05d", i)
 	}
 	optOut(t, ledgers[0], byHand, numbers...)
-	rounds := tier.Size(3, 20)
+	rounds := tier.Size(2, 20)
 	var workers sync.WaitGroup
 	for worker := range 6 {
 		l := ledgers[worker%2]

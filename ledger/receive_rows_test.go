@@ -191,7 +191,7 @@ func TestReceiptsAreFoundThroughTheirIndexes(t *testing.T) {
 	execute(t, db, `
 		insert into dispatcher.receipts (channel, reference, message_seq, attempt, part, due_at,
 		  look_at)
-		select 'a', 'r' || n, n, 1, 1, at, at from generate_series(1, 20000) n, lateral (
+		select 'a', 'r' || n, n, 1, 1, at, at from generate_series(1, 5000) n, lateral (
 		  select case when n % 100 = 0 then now() + n * interval '1 second' end as at) d`)
 	execute(t, db, `
 		insert into dispatcher.receipts (channel, reference, state, received_at) select 'a',
