@@ -100,7 +100,7 @@ func TestNothingIsBothCancelledAndSent(t *testing.T) {
 		connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 4)}),
 	}
 	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a"})
-	n := tier.Size(150, 1500)
+	n := tier.Size(60, 1500)
 	letWait(t, db, n)
 	var cancellations []*ledger.Cancellation
 	for _, id := range scalar[[]string](t, db,

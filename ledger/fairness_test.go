@@ -75,20 +75,20 @@ func TestTenantsTakeFairTurns(t *testing.T) {
 		want   map[string]int
 	}{
 		"a small one beside a campaign": {
-			map[string]int{"bulk/big": 1000, "bulk/small": 10},
-			500,
-			map[string]int{"bulk/big": 490, "bulk/small": 10},
+			map[string]int{"bulk/big": 200, "bulk/small": 10},
+			100,
+			map[string]int{"bulk/big": 90, "bulk/small": 10},
 		},
 		"equal parts": {map[string]int{
-			"bulk/x": 900, "bulk/y": 900,
-			"bulk/z": 900,
-		}, 300, map[string]int{"bulk/x": 100, "bulk/y": 100, "bulk/z": 100}},
+			"bulk/x": 90, "bulk/y": 90,
+			"bulk/z": 90,
+		}, 30, map[string]int{"bulk/x": 10, "bulk/y": 10, "bulk/z": 10}},
 		"what one does not need": {map[string]int{
-			"bulk/x": 900, "bulk/y": 50,
-			"bulk/z": 200,
-		}, 600, map[string]int{"bulk/x": 350, "bulk/y": 50, "bulk/z": 200}},
-		"one tenant alone": {map[string]int{"bulk/x": 900}, 500, map[string]int{
-			"bulk/x": 500,
+			"bulk/x": 180, "bulk/y": 10,
+			"bulk/z": 40,
+		}, 120, map[string]int{"bulk/x": 70, "bulk/y": 10, "bulk/z": 40}},
+		"one tenant alone": {map[string]int{"bulk/x": 180}, 100, map[string]int{
+			"bulk/x": 100,
 		}},
 		"all fit": {
 			map[string]int{"bulk/x": 9, "otp/y": 5},
@@ -96,20 +96,20 @@ func TestTenantsTakeFairTurns(t *testing.T) {
 			map[string]int{"bulk/x": 9, "otp/y": 5},
 		},
 		"lanes by rank": {map[string]int{
-			"bulk/x": 900, "otp/y": 30, "transactional/z": 40,
+			"bulk/x": 180, "otp/y": 30, "transactional/z": 40,
 		}, 100, map[string]int{"bulk/x": 30, "otp/y": 30, "transactional/z": 40}},
 		"an urgent lane takes it all": {
-			map[string]int{"bulk/x": 900, "otp/y": 300},
-			100,
-			map[string]int{"otp/y": 100},
+			map[string]int{"bulk/x": 180, "otp/y": 60},
+			20,
+			map[string]int{"otp/y": 20},
 		},
 		"a lane without a rank comes last": {
-			map[string]int{"aaa/x": 900, "bulk/y": 90},
-			100,
-			map[string]int{"bulk/y": 90, "aaa/x": 10},
+			map[string]int{"aaa/x": 180, "bulk/y": 18},
+			20,
+			map[string]int{"bulk/y": 18, "aaa/x": 2},
 		},
-		"no tenant": {map[string]int{"bulk/": 900, "bulk/y": 10}, 100, map[string]int{
-			"bulk/": 90, "bulk/y": 10,
+		"no tenant": {map[string]int{"bulk/": 180, "bulk/y": 2}, 20, map[string]int{
+			"bulk/": 18, "bulk/y": 2,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestCodesBetweenDoNotMoveTheTurnsOfACampaign(t *testing.T) {
 	t.Parallel()
 	queues := map[string]int{}
 	for i := range 20 {
-		queues[fmt.Sprintf("bulk/t%02d", i)] = 200
+		queues[fmt.Sprintf("bulk/t%02d", i)] = 20
 	}
 	l, db := lined(t, queues)
 	served := map[string]int{}
@@ -217,13 +217,13 @@ func TestWhatIsNotDueOrExceptedIsNotPicked(t *testing.T) {
 // and the tenants still take turns.
 func TestTwoClaimersSideBySideDoNotStarve(t *testing.T) {
 	t.Parallel()
-	l, _ := lined(t, map[string]int{"bulk/big": 3000, "bulk/small": 60, "otp/x": 40})
+	l, _ := lined(t, map[string]int{"bulk/big": 600, "bulk/small": 60, "otp/x": 40})
 	both, done := make(chan int, 2), make(chan struct{})
 	var claimers sync.WaitGroup
 	seqs := make([][]ledger.Message, 2)
 	for i := range 2 {
 		claimers.Go(func() {
-			err := runClaim(t.Context(), l, ledger.Claim{Due: 500, Lanes: []string{"otp", "bulk"}},
+			err := runClaim(t.Context(), l, ledger.Claim{Due: 100, Lanes: []string{"otp", "bulk"}},
 				func(seen *ledger.Seen) (ledger.Decisions, error) {
 					seqs[i] = seen.Messages
 					both <- i
@@ -241,7 +241,7 @@ func TestTwoClaimersSideBySideDoNotStarve(t *testing.T) {
 	claimers.Wait()
 	all, tenants := map[int64]bool{}, map[string]int{}
 	for _, messages := range seqs {
-		if len(messages) != 500 {
+		if len(messages) != 100 {
 			t.Errorf("a claimer got %d", len(messages))
 		}
 		for i := range messages {
@@ -249,7 +249,7 @@ func TestTwoClaimersSideBySideDoNotStarve(t *testing.T) {
 			tenants[messages[i].Tenant]++
 		}
 	}
-	if len(all) != 1000 || tenants["small"] != 60 || tenants["x"] != 40 {
+	if len(all) != 200 || tenants["small"] != 60 || tenants["x"] != 40 {
 		t.Errorf("%d different rows, %v", len(all), tenants)
 	}
 }
@@ -278,13 +278,13 @@ func TestManyClaimersDrainAQueueWithoutWaitingInACircle(t *testing.T) {
 // Rows near their deadline are picked up before a queue, whatever their tenant.
 func TestWhatIsAboutToExpireComesBeforeFairTurns(t *testing.T) {
 	t.Parallel()
-	l, db := lined(t, map[string]int{"bulk/big": 2000, "bulk/small": 600, "otp/x": 50})
+	l, db := lined(t, map[string]int{"bulk/big": 400, "bulk/small": 120, "otp/x": 50})
 	execute(t, db, `update dispatcher.messages set expires_at = now() + interval '1 hour'`)
 	// The last of both tenants' queues, the later ones in it with the earlier deadlines.
 	execute(t, db, `update dispatcher.messages
 		set expires_at = now() + make_interval(secs => 40 - right(id, 1)::int)
-		where id between 'bulk-big-01990' and 'bulk-big-01999' or id between 'bulk-small-00590'
-		  and 'bulk-small-00594'`)
+		where id between 'bulk-big-00390' and 'bulk-big-00399' or id between 'bulk-small-00110'
+		  and 'bulk-small-00114'`)
 	for _, tc := range []struct {
 		due  int
 		want map[string]int

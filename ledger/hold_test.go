@@ -156,9 +156,9 @@ func TestManyHeldSlotsAreFoundThroughTheirIndex(t *testing.T) {
 		  settled_at, instance, answers, held_until)
 		select dispatcher.first_of(dispatcher.day_at(now())) + n, 1, 'a', 'first_choice',
 		  'accepted', 1, 0, 'GBP', now(), now(), 1, 1, now() + case when n % 10 = 0 then interval '-1 minute' else interval '1 hour' end
-		from generate_series(1, 20000) n`)
+		from generate_series(1, 10000) n`)
 	execute(t, db, `update dispatcher.channels
-		set configured_max = 0, active_max = 0, active = 20000 where channel = 'a'`)
+		set configured_max = 0, active_max = 0, active = 10000 where channel = 'a'`)
 	execute(t, db, `insert into dispatcher.held (message_seq, attempt, held_until)
 		select message_seq, attempt, held_until from dispatcher.attempts`)
 	execute(t, db, `analyze dispatcher.held, dispatcher.attempts`)
@@ -167,7 +167,7 @@ func TestManyHeldSlotsAreFoundThroughTheirIndex(t *testing.T) {
 		"held_until on held") {
 		t.Error(got)
 	}
-	if n := release(t, l); n != 2000 || activeOn(t, db, "a") != 18000 {
+	if n := release(t, l); n != 1000 || activeOn(t, db, "a") != 9000 {
 		t.Errorf("%d freed, %d active", n, activeOn(t, db, "a"))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/admission"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 )
@@ -34,7 +35,7 @@ func violations(t testing.TB, db *pgx.Conn, names ...string) map[string][]string
 		if len(names) > 0 && !slices.Contains(names, one.Name) {
 			continue
 		}
-		rows, err := db.Query(t.Context(), one.SQL(&scope), pgx.QueryExecModeExec)
+		rows, err := db.Query(t.Context(), one.SQL(&scope))
 		if err != nil {
 			t.Errorf("%s: %v", one.Name, err)
 			return found
@@ -87,7 +88,8 @@ func throughout(t *testing.T, url string) (over func()) {
 				if looked >= 2 {
 					return
 				}
-			case <-time.After(5 * time.Millisecond): // leaves the processors to the writers
+			// This leaves the processors to the writers.
+			case <-time.After(tier.Size(25*time.Millisecond, 5*time.Millisecond)):
 			}
 		}
 	})

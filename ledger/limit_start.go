@@ -194,6 +194,11 @@ func (b *beginning) arguments() []any {
 	return []any{starts, counted}
 }
 
+// recuts reports whether recutWindows has anything to do.
+func (b *beginning) recuts() bool {
+	return slices.ContainsFunc(b.added, func(a addition) bool { return a.recut })
+}
+
 // recut are the parameters of recutWindows.
 func (b *beginning) recut() []any {
 	channel, scope, unit := []string{}, []string{}, []string{}

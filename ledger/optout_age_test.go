@@ -27,6 +27,7 @@ func said(text, channel string, arrived, sent int) ledger.Inbound {
 func TestAnOlderStartNeverEndsANewerStop(t *testing.T) {
 	t.Parallel()
 	const unknown = -1
+	l, subscribers := open(t), 0
 	for name, test := range map[string]struct {
 		words  []ledger.Inbound // as they are stored
 		barred bool
@@ -83,11 +84,11 @@ func TestAnOlderStartNeverEndsANewerStop(t *testing.T) {
 	} {
 		for _, together := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " together ", together), func(t *testing.T) {
-				t.Parallel()
-				l := open(t)
+				subscribers++
+				number := fmt.Sprintf("+4477009%05d", subscribers)
 				words := slices.Clone(test.words)
 				for i := range words {
-					words[i].ID = fmt.Sprint(i)
+					words[i].ID, words[i].From = fmt.Sprint(number, i), number
 				}
 				if together {
 					record(t, l, words...)
@@ -96,13 +97,9 @@ func TestAnOlderStartNeverEndsANewerStop(t *testing.T) {
 						record(t, l, w)
 					}
 				}
-				var want []string
-				if test.barred {
-					want = []string{"m"}
-				}
-				if got := barred(t, l, []ledger.Message{to("m", "shop", subscriber)},
-					0); !slices.Equal(got, want) {
-					t.Errorf("barred are %v, want %v", got, want)
+				got := barred(t, l, []ledger.Message{to(number, "shop", number)}, 0)
+				if (len(got) > 0) != test.barred {
+					t.Errorf("barred are %v, want %t", got, test.barred)
 				}
 			})
 		}
@@ -131,7 +128,7 @@ func TestKeywordsOfManyContend(t *testing.T) {
 		numbers[i] = fmt.Sprintf("+4477009%05d", i)
 	}
 	optOut(t, ledgers[0], byHand, numbers...)
-	rounds := tier.Size(3, 20)
+	rounds := tier.Size(2, 20)
 	var workers sync.WaitGroup
 	for worker := range 6 {
 		l := ledgers[worker%2]

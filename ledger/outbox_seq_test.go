@@ -47,7 +47,7 @@ func TestEventsOfAMessageAreNumberedAndTimedInTheirOrder(t *testing.T) {
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	db := rig.db
 	var published []ledger.Notice
-	for round := range tier.Size(4, 12) {
+	for round := range tier.Size(2, 12) {
 		var shown []ledger.Message
 		err := runClaim(t.Context(), l, ledger.Claim{
 			Messages: batch(fmt.Sprintf("m%02d", round), 12), Channels: []string{"a"},

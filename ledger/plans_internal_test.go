@@ -57,7 +57,7 @@ func TestAPageOfUnsentMessagesReadsTheNextRowsByTheirKeys(t *testing.T) {
 	for _, sql := range []string{
 		`insert into dispatcher.due (seq, next_at, lane, tenant, state)
 		 select dispatcher.first_of(dispatcher.day_at(now())) + n, now(), 'otp', 'shop', 'waiting'
-		 from generate_series(1, 20000) n`,
+		 from generate_series(1, 5000) n`,
 		`analyze dispatcher.due`,
 	} {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {

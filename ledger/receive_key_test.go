@@ -347,7 +347,7 @@ func TestLateTruthsFromBothSidesContend(t *testing.T) {
 	url := lend(t).url
 	l, db := connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 8)}), raw(t, url)
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
-	rounds := tier.Size(2, 8)
+	rounds := tier.Size(1, 8)
 	for round := range rounds {
 		messages := claimAll(t, l, batch(fmt.Sprintf("m%d", round), 200), "a").Messages
 		late := accepted(messages)

@@ -84,7 +84,7 @@ func TestEachChoiceVisitsExactlyTheMessagesOfTheRange(t *testing.T) {
 	if got := visitAll(t, l, ledger.ChoiceFilter{From: now.Add(-time.Hour), To: now}); got != nil {
 		t.Errorf("an empty ledger has %d", len(got))
 	}
-	fillHours(t, db, 9000)
+	fillHours(t, db, tier.Size(4500, 9000))
 	random := rand.New(rand.NewPCG(1, 2))
 	type span struct{ length, ago time.Duration }
 	spans := []span{{0, 0}, {time.Minute, time.Second}, {time.Hour, 3 * time.Hour}, {
@@ -114,7 +114,7 @@ func TestASampleIsTheSameEachTimeAndEvenOverTheRange(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	db, l := rig.db, rig.l
-	fillHours(t, db, 9000)
+	fillHours(t, db, 4500)
 	now := scalar[time.Time](t, db, `select now()`)
 	f := ledger.ChoiceFilter{From: now.Add(-72 * time.Hour), To: now, Sample: 2500} // two pages
 	sample := visitAll(t, l, f)
@@ -127,7 +127,7 @@ func TestASampleIsTheSameEachTimeAndEvenOverTheRange(t *testing.T) {
 		if _, err := fmt.Sscanf(id, "m%d", &n); err != nil {
 			t.Fatal(err)
 		}
-		thirds[(n-1)/3000]++
+		thirds[(n-1)/1500]++
 	}
 	for i, n := range thirds { // 833 on average, with a deviation of 21
 		if n < 730 || n > 940 {

@@ -158,10 +158,14 @@ func writeDocument(
 	batch.Queue(upsertChannels, channels...)
 	batch.Queue(`update dispatcher.channels set removed_at = now() where removed_at is null
 		and channel <> all($1)`, channels[0])
-	batch.Queue(recutWindows, b.recut()...)
+	if b.recuts() { // without windows it would only be planned, while claims wait
+		batch.Queue(recutWindows, b.recut()...)
+	}
 	batch.Queue(closeWindows, windows...)
 	batch.Queue(retireLimits, specs[:5]...)
-	batch.Queue(upsertLimits, slices.Concat(windows, specs, b.arguments())...)
+	if len(b.limits) > 0 { // likewise
+		batch.Queue(upsertLimits, slices.Concat(windows, specs, b.arguments())...)
+	}
 	batch.Queue(dropCursors, n.routeNames())
 	batch.Queue(lockRotations).Query(func(rows pgx.Rows) error {
 		rotations, err = pgx.CollectRows(rows, scanRotation)

@@ -33,8 +33,7 @@ func refusal(t testing.TB, db *pgx.Conn, sql string, args ...any) string {
 
 func TestTheDatabaseRefusesIllegalTransitions(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	db := raw(t, url)
+	db := lend(t).db
 	legal := map[string]string{
 		"scheduled":   "sending waiting rejected failed",
 		"waiting":     "sending retry accepted delivered undelivered rejected failed unknown",
@@ -55,7 +54,7 @@ func TestTheDatabaseRefusesIllegalTransitions(t *testing.T) {
 	)
 	for from, allowed := range legal {
 		for to := range legal {
-			execute(t, db, `truncate dispatcher.messages, dispatcher.due, dispatcher.ids_0`)
+			execute(t, db, `begin`)
 			store(t, db, "id, lane, attempts, state, next_at, finished_at",
 				`values ('m', 'otp', 1, $1, case when $2 then now() end, case when $3
 				  then now() end)`,
@@ -63,6 +62,7 @@ func TestTheDatabaseRefusesIllegalTransitions(t *testing.T) {
 			got := refusal(t, db, `update dispatcher.messages set state = $1, next_at = case when $2
 				then now() end, finished_at = case when $3 then now() end`,
 				to, strings.Contains(due, to), strings.Contains(" "+finished+" ", " "+to+" "))
+			execute(t, db, `rollback`)
 			want := "messages_legal_transition"
 			if from == to || strings.Contains(" "+allowed+" ", " "+to+" ") {
 				want = ""
@@ -73,7 +73,6 @@ func TestTheDatabaseRefusesIllegalTransitions(t *testing.T) {
 		}
 	}
 	// accepted, with a time to go on without a receipt
-	execute(t, db, `truncate dispatcher.messages, dispatcher.due, dispatcher.ids_0`)
 	store(t, db, "id, lane, attempts, state, next_at", `values ('m', 'otp', 1, 'accepted', now())`)
 	if got := refusal(t, db, `update dispatcher.messages set state = 'sending', next_at = null`); got != "" {
 		t.Errorf("refused by %q", got)

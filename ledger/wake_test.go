@@ -36,7 +36,7 @@ func TestADocumentWakesAllWhoWaitAndTheStepOfARampNobody(t *testing.T) {
 	rig := lend(t)
 	l, db := rig.l, rig.db
 	applyRoutes(t, l, members, "default")
-	letWait(t, db, 1203)
+	letWait(t, db, 603)
 	store(t, db, "id, lane, attempts, state, next_at", `values
 		('backs-off', 'otp', 1, 'retry', now() + interval '1 hour'),
 		('is-for-later', 'otp', 0, 'scheduled', now() + interval '1 hour'),
@@ -51,7 +51,7 @@ func TestADocumentWakesAllWhoWaitAndTheStepOfARampNobody(t *testing.T) {
 		t.Errorf("a step woke %d messages and left %d versions to tell", n, waking)
 	}
 	applyRoutes(t, l, members, "default")
-	if n, waking := due(t, db), scalar[int](t, db, stillWaking); n != 1204 || waking != 0 {
+	if n, waking := due(t, db), scalar[int](t, db, stillWaking); n != 604 || waking != 0 {
 		t.Errorf("a document woke %d messages and left %d versions to tell", n, waking)
 	}
 }
@@ -93,9 +93,9 @@ func TestWakingHoldsNothingThatAClaimNeeds(t *testing.T) {
 		}
 	})})
 	applyRoutes(t, applier, members, "default")
-	letWait(t, db, 1700)
+	letWait(t, db, 1100)
 	applyRoutes(t, applier, members, "default")
-	if claims != 4 || woken != 1500 {
+	if claims != 3 || woken != 1000 {
 		t.Errorf("%d claims took %d messages that were woken", claims, woken)
 	}
 }
@@ -115,9 +115,9 @@ func TestAMessageIsWokenOnceForADocument(t *testing.T) {
 		}
 	})})
 	apply(t, l)
-	letWait(t, db, 1100)
+	letWait(t, db, 600)
 	apply(t, l)
-	if n := due(t, db); batches != 3 || n != 100 {
+	if n := due(t, db); batches != 2 || n != 100 {
 		t.Errorf("%d batches, the last of %d messages", batches, n)
 	}
 }
@@ -151,7 +151,7 @@ func TestWhatIsLeftToWakeIsWokenByForget(t *testing.T) {
 				prepaid(tenant("shop")))
 			execute(t, rig.db, `update dispatcher.limits
 				set window_start = date_trunc('day', now()) + interval '2 days' where channel = 'a'`)
-			letWait(t, rig.db, 1200)
+			letWait(t, rig.db, 600)
 			ctx, cancel := context.WithCancel(t.Context())
 			batches := 0
 			killed := connect(t, ledger.Config{URL: rig.url, Tracer: onWaking(func(context.Context) {
@@ -170,7 +170,7 @@ func TestWhatIsLeftToWakeIsWokenByForget(t *testing.T) {
 			if err := rig.l.Instances.Forget(t.Context(), time.Hour); err != nil {
 				t.Fatal(err)
 			}
-			if n, left := due(t, rig.db), scalar[int](t, rig.db, stillWaking); n != 1200 || left != 0 {
+			if n, left := due(t, rig.db), scalar[int](t, rig.db, stillWaking); n != 600 || left != 0 {
 				t.Errorf("%d messages are due, and %d versions are left", n, left)
 			}
 		})

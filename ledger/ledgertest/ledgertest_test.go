@@ -34,7 +34,7 @@ func TestEveryTestGetsAMigratedDatabaseOfItsOwn(t *testing.T) {
 // may end by themselves while the database is emptied.
 func TestADatabaseServesTheNextTest(t *testing.T) {
 	first := ""
-	for range 5 {
+	for range 3 {
 		t.Run("", func(t *testing.T) {
 			url := ledgertest.URL(t)
 			if first == "" {
@@ -43,7 +43,7 @@ func TestADatabaseServesTheNextTest(t *testing.T) {
 			if url != first {
 				t.Error("it is another database than that of the test before")
 			}
-			for range 20 {
+			for range 10 {
 				conn, err := pgx.Connect(t.Context(), url)
 				if err != nil {
 					t.Fatal(err)

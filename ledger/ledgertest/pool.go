@@ -199,8 +199,8 @@ func (d *database) empty(ctx context.Context, p *pool) error {
 			return err
 		}
 	}
-	_, err := d.conn.Exec(ctx, restart)
-	return err
+	var restarted int // Exec without arguments would plan the statement each time
+	return d.conn.QueryRow(ctx, restart).Scan(&restarted)
 }
 
 // pooled is a database of the pool for one test.

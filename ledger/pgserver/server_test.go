@@ -188,17 +188,13 @@ func TestAFolderInUseIsRefusedInWords(t *testing.T) {
 func TestALockFileWithThePidOfAnotherProgramIsIgnored(t *testing.T) {
 	t.Parallel()
 	dir := existing(t)
-	s := start(t, pgserver.Config{Dir: dir})
-	stop(t, s)
 	// After a reboot the number belongs to some other process: this one.
 	stale := strconv.Itoa(os.Getpid()) + "\n" + filepath.Join(dir, "data") + "\n"
 	if err := os.WriteFile(filepath.Join(dir, "data", "postmaster.pid"), []byte(stale),
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Start(t.Context()); err != nil {
-		t.Error(err)
-	}
+	start(t, pgserver.Config{Dir: dir})
 }
 
 func TestATakenPortIsRefusedInWords(t *testing.T) {
@@ -209,25 +205,27 @@ func TestATakenPortIsRefusedInWords(t *testing.T) {
 	}
 	defer l.Close() //nolint:errcheck // It is only a placeholder.
 	_, err = pgserver.Start(t.Context(),
-		pgserver.Config{Dir: filepath.Join(t.TempDir(), "pg"), Port: l.Addr().(*net.TCPAddr).Port})
+		pgserver.Config{Dir: existing(t), Port: l.Addr().(*net.TCPAddr).Port})
 	if err == nil || !strings.Contains(err.Error(), "is in use by another program") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestALongFolderNameWorks(t *testing.T) {
+// TestANewServerIsReachedAndKeepsItsSecrets: its folder is new and has a long name.
+func TestANewServerIsReachedAndKeepsItsSecrets(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 40), "pg")
 	s := start(t, pgserver.Config{Dir: dir})
 	if got := ask(t, s.URL(), `select 'reached'`); got != "reached" {
 		t.Error(got)
 	}
+	runsAsAnotherUser(t, dir)
+	nothingSecretIsReadableOrLogged(t, dir, s)
 }
 
-func TestTheServerRunsAsAnotherUserThanRootInAGroupOfItsOwn(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "pg")
-	start(t, pgserver.Config{Dir: dir})
+// runsAsAnotherUser checks that the server runs as another user than root, in a group of its own.
+func runsAsAnotherUser(t *testing.T, dir string) {
+	t.Helper()
 	pid := postmaster(t, dir)
 	group, err := syscall.Getpgid(pid)
 	if err != nil || group != pid {
@@ -258,10 +256,8 @@ func postmaster(t *testing.T, dir string) int {
 	return pid
 }
 
-func TestNothingSecretIsReadableOrLogged(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "pg")
-	s := start(t, pgserver.Config{Dir: dir})
+func nothingSecretIsReadableOrLogged(t *testing.T, dir string, s *pgserver.Server) {
+	t.Helper()
 	info, err := os.Stat(filepath.Join(dir, "pgpass"))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %s, %v", info.Mode(), err)
@@ -323,7 +319,7 @@ func TestAWrongConfigurationIsRefused(t *testing.T) {
 	_, err := pgserver.Start(
 		t.Context(),
 		pgserver.Config{
-			Dir:      filepath.Join(t.TempDir(), "pg"),
+			Dir:      existing(t),
 			Settings: map[string]string{"no_such_setting": "1"},
 		},
 	)
@@ -335,14 +331,12 @@ func TestAWrongConfigurationIsRefused(t *testing.T) {
 func TestAClusterOfAnotherVersionIsRefusedInWords(t *testing.T) {
 	t.Parallel()
 	dir := existing(t)
-	s := start(t, pgserver.Config{Dir: dir})
-	stop(t, s)
 	if err := os.WriteFile(filepath.Join(dir, "data", "PG_VERSION"), []byte("9\n"),
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Start(t.Context()); err == nil ||
-		!strings.Contains(err.Error(), "made by PostgreSQL 9") {
+	_, err := pgserver.Start(t.Context(), pgserver.Config{Dir: dir})
+	if err == nil || !strings.Contains(err.Error(), "made by PostgreSQL 9") {
 		t.Errorf("got %v", err)
 	}
 }

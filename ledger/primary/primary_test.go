@@ -33,10 +33,19 @@ func both(first, second *pgserver.Server) string {
 	return strings.Replace(first.URL(), first.Address(), first.Address()+","+second.Address(), 1)
 }
 
-// TestOfSeveralHostsTheOneIsTakenThatTakesWrites unless the address says otherwise.
-func TestOfSeveralHostsTheOneIsTakenThatTakesWrites(t *testing.T) {
+// TestOfAPairTheServerIsTakenThatTakesWrites before and after the standby takes over.
+func TestOfAPairTheServerIsTakenThatTakesWrites(t *testing.T) {
 	t.Parallel()
 	pair := ledgertest.NewPair(t)
+	takesWrites(t, pair)
+	doesNotGoBack(t, pair)
+	knowsTheSuccessor(t, pair)
+}
+
+// takesWrites checks which server is taken before the standby takes over, and that the address may
+// say otherwise.
+func takesWrites(t *testing.T, pair *ledgertest.Pair) {
+	t.Helper()
 	url := both(pair.Standby, pair.Primary)
 	for parameters, standby := range map[string]bool{
 		"": false, "&target_session_attrs=read-write": false, "&target_session_attrs=standby": true,
@@ -57,11 +66,10 @@ func TestOfSeveralHostsTheOneIsTakenThatTakesWrites(t *testing.T) {
 	}
 }
 
-// TestWhoHasSeenTheSuccessorDoesNotGoBack to the old primary, which takes writes as before and
-// knows nothing. Who has seen only that cannot know better.
-func TestWhoHasSeenTheSuccessorDoesNotGoBack(t *testing.T) {
-	t.Parallel()
-	pair := ledgertest.NewPair(t)
+// doesNotGoBack promotes the standby. Who has seen it does not go back to the old primary, which
+// takes writes as before and knows nothing. Who has seen only that cannot know better.
+func doesNotGoBack(t *testing.T, pair *ledgertest.Pair) {
+	t.Helper()
 	var knows, knowsNot primary.Guard
 	old, err := connect(t, &knows, pair.Primary.URL())
 	if err != nil {
@@ -93,12 +101,10 @@ func TestWhoHasSeenTheSuccessorDoesNotGoBack(t *testing.T) {
 	}
 }
 
-// TestWhoAsksAllHostsKnowsTheSuccessor, although it has begun after the take-over and the old
-// primary is the first of the address.
-func TestWhoAsksAllHostsKnowsTheSuccessor(t *testing.T) {
-	t.Parallel()
-	pair := ledgertest.NewPair(t)
-	pair.Promote(t)
+// knowsTheSuccessor checks that who asks all hosts knows it, although it has begun after the
+// take-over and the old primary is the first of the address.
+func knowsTheSuccessor(t *testing.T, pair *ledgertest.Pair) {
+	t.Helper()
 	for _, mode := range []string{"disable", "prefer", "allow"} { // the servers have no TLS
 		url := strings.Replace(both(pair.Primary, pair.Standby), "sslmode=disable", "sslmode="+mode,
 			1)
