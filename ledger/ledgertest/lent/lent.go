@@ -7,8 +7,8 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
-	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 )
@@ -38,7 +38,7 @@ func Ledger(t testing.TB, c ledger.Config) (*ledger.Ledger, string) {
 	}
 	t.Cleanup(func() {
 		// t.Context has ended when cleanups run.
-		ctx, cancel := context.WithTimeout(context.Background(), tier.LongestWait)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if t.Failed() || l.Instances.Leave(ctx) != nil || l.Ping(ctx) != nil || l.empty(ctx) != nil {
 			l.Close()
