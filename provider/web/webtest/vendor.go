@@ -75,8 +75,8 @@ func CheckVendor(t *testing.T, v Vendor) {
 	}
 }
 
-// deadline is how long a channel of the suite waits for an answer. On a busy machine a TLS handshake
-// may take longer; then the suite tries again with twice the time.
+// deadline is how long a channel of the suite waits for an answer. A TLS handshake may take longer
+// on a busy machine; then the suite tries again with twice the time.
 const deadline = 500 * time.Millisecond
 
 // checkConformance runs the conformance suite of providers over HTTP and HTTPS, and the checks for
