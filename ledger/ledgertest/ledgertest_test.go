@@ -8,9 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/ledger/ledgertest"
+	"dispatcher/ledger/ledgertest/lent"
 )
 
-func TestMain(m *testing.M) { ledgertest.Main(m) }
+func TestMain(m *testing.M) { ledgertest.Main(m, lent.Close) }
 
 func TestEveryTestGetsAMigratedDatabaseOfItsOwn(t *testing.T) {
 	t.Parallel()

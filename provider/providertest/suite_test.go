@@ -227,7 +227,7 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			h := memoryHarness(c.broken)
-			h.Timeout = 2 * time.Second // one of them hangs
+			h.Timeout = time.Second // one of them hangs
 			for _, check := range checks(h) {
 				if !slices.Contains(c.by, check.name) {
 					continue
@@ -264,7 +264,7 @@ func TestChannelsThatHangAreCaught(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := memoryHarness(c.broken)
-			h.Timeout = 2 * time.Second
+			h.Timeout = time.Second
 			for _, check := range checks(h) {
 				if check.name == c.by && len(failuresOf(t, check, h)) == 0 {
 					t.Errorf("%s did not fail", check.name)

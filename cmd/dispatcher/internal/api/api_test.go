@@ -28,7 +28,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/kafka"
 	"dispatcher/config"
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
+	"dispatcher/ledger/ledgertest/lent"
 	"dispatcher/selector"
 )
 
@@ -72,12 +72,7 @@ func newStage(t *testing.T, rate api.Rate) *stage {
 
 func newIntakeStage(t *testing.T, rate api.Rate, intake api.Intake) *stage {
 	t.Helper()
-	url := ledgertest.URL(t)
-	l, err := ledger.Connect(t.Context(), ledger.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Close)
+	l, url := lent.Ledger(t, ledger.Config{})
 	s := &stage{
 		t: t, db: url, ledger: l, tokens: map[string]string{}, published: map[string]string{},
 		registry: prometheus.NewRegistry(),

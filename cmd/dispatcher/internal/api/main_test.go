@@ -5,9 +5,10 @@ import (
 
 	"dispatcher/config/tier"
 	"dispatcher/ledger/ledgertest"
+	"dispatcher/ledger/ledgertest/lent"
 )
 
 func TestMain(m *testing.M) {
 	tier.Parallel(4)
-	ledgertest.Main(m)
+	ledgertest.Main(m, lent.Close)
 }

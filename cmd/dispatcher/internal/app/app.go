@@ -43,6 +43,9 @@ type Options struct {
 	OnSubmit func(channel string, s smpptest.Submit)
 	// SteerEvery is the interval between checks of ramps and health; 0 is the default.
 	SteerEvery time.Duration
+	// ReadWebhooksEvery is the interval between reads of Settings.StatusWebhooksFile; 0 is the
+	// default.
+	ReadWebhooksEvery time.Duration
 	// DaysClosed is called at the start, and after this process has closed or corrected a business
 	// day; it is called again later if it says so, and after an error. It may be nil.
 	DaysClosed func(ctx context.Context, l *ledger.Ledger) (again bool, err error)

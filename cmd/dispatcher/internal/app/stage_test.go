@@ -61,7 +61,7 @@ func newStageWith(t *testing.T, document string, change func(*Options), more []k
 			DeadTopic: "sms.dead", InboundTopic: "sms.inbound",
 			PostgresURL: ledgertest.URL(
 				t,
-			), PostgresMaxConns: 8, Listen: "127.0.0.1:0", ReceiptsListen: "127.0.0.1:0",
+			), PostgresMaxConns: 3, Listen: "127.0.0.1:0", ReceiptsListen: "127.0.0.1:0",
 			Region:        "test",
 			DefaultRegion: "GB",
 			MaxUnsettled:  500, Batch: 500, SendTimeout: 10 * time.Second,

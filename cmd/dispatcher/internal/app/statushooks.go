@@ -19,8 +19,9 @@ func (a *App) startStatusWebhooks() error {
 		return err
 	}
 	a.own("status webhooks", statushook.New(statushook.Config{
-		Webhooks: hooks, Read: s.StatusWebhooks, Client: client, Group: s.KafkaGroup,
-		Topic: s.StatusTopic, Registry: a.registry, Log: a.log,
+		Webhooks: hooks, Read: s.StatusWebhooks, ReadEvery: a.opts.ReadWebhooksEvery,
+		Client: client, Group: s.KafkaGroup, Topic: s.StatusTopic, Registry: a.registry,
+		Log: a.log,
 	}).Run)
 	return nil
 }

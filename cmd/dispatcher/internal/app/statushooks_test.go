@@ -50,7 +50,7 @@ func TestStatusEventsAreSentToTheServicesThatTheSettingsName(t *testing.T) {
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	ticker := time.NewTicker(time.Second)
+	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
 	for over := time.After(time.Minute); ; {
 		s.publish(1)
@@ -80,5 +80,6 @@ func withStatusWebhook(t *testing.T, url string) func(*Options) {
 	return func(o *Options) {
 		o.Settings.SecretsDir = folder
 		o.Settings.StatusWebhooksFile = filepath.Join(folder, "hooks.yaml")
+		o.ReadWebhooksEvery = tier.Size(100*time.Millisecond, 0)
 	}
 }

@@ -41,11 +41,16 @@ type provider struct {
 	fail   int                   // status of the token endpoint
 }
 
+// providerKey is the key of all providers: it takes 200 ms to make one.
+var providerKey = sync.OnceValues(func() (*rsa.PrivateKey, error) {
+	return rsa.GenerateKey(rand.Reader, 2048)
+})
+
 func startProvider(t *testing.T) *provider {
 	t.Helper()
 	p := &provider{t: t, secret: "s3cret", codes: map[string]url.Values{}, access: map[string]any{}}
 	var err error
-	if p.key, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
+	if p.key, err = providerKey(); err != nil {
 		t.Fatal(err)
 	}
 	p.signer = p.key

@@ -84,7 +84,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.facts.server = s
-	if s.pages, err = parseTemplates(); err != nil {
+	if s.pages, err = parsed(); err != nil {
 		return nil, err
 	}
 	files, err := fs.Sub(assets, "assets")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 )
 
@@ -178,8 +179,8 @@ func TestListsHaveNextPages(t *testing.T) {
 	}
 }
 
-// largeDay is a routing of 8 routes with 40 channels each, for a report of 320 rows.
-func largeDay() string {
+// largeDay is a routing of these many routes with 40 channels each, for a report of as many rows.
+func largeDay(routes int) string {
 	var channels, weights strings.Builder
 	for i := range 40 {
 		fmt.Fprintf(&channels, "  provider-channel-%02d: {provider: sandbox, price: {currency: GBP, "+
@@ -187,11 +188,12 @@ func largeDay() string {
 		fmt.Fprintf(&weights, "provider-channel-%02d: %d, ", i, i+1)
 	}
 	out := "timezone: Europe/London\nchannels:\n" + channels.String() + "routes:\n"
-	for i := range 7 {
+	for i := range routes - 1 {
 		out += fmt.Sprintf("  - {name: route-of-tenant-%d, match: {tenant: shop-%d}, weights: {%s}}\n",
 			i, i, weights.String())
 	}
-	return out + "  - {name: route-of-tenant-7, match: {}, weights: {" + weights.String() + "}}\n"
+	return out + fmt.Sprintf("  - {name: route-of-tenant-%d, match: {}, weights: {%s}}\n",
+		routes-1, weights.String())
 }
 
 // TestAReportOfALargeDayIsSmall: the page has the first rows, sentences and plots, and leads to the
@@ -199,27 +201,28 @@ func largeDay() string {
 func TestAReportOfALargeDayIsSmall(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
-	c.apply(t, largeDay())
+	routes := tier.Size(3, 8)
+	c.apply(t, largeDay(routes))
 	db, err := pgx.Connect(t.Context(), c.db)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close(t.Context()) //nolint:errcheck // It was read.
 	// Each channel of each route has 12 messages: too many for those with a low weight.
-	const count = 8 * 40 * 12
+	count := routes * 40 * 12
 	for _, sql := range []string{
 		`insert into dispatcher.messages (seq, id, lane, tenant, state, attempts, route,
 		  routing_version, draw, draw_size, first_choice, segments, expires_at)
 		select dispatcher.first_of(dispatcher.day_at(now())) + 1000 + n, 'large-' || n, 'otp',
-		  'shop-' || n % 8, 'sending', 1, 'route-of-tenant-' || n % 8, 2, n % 820, 820,
-		  'provider-channel-' || lpad((n / 8 % 40)::text, 2, '0'), 1, now()
+		  'shop-' || n % $2, 'sending', 1, 'route-of-tenant-' || n % $2, 2, n % 820, 820,
+		  'provider-channel-' || lpad((n / $2 % 40)::text, 2, '0'), 1, now()
 		from generate_series(0, $1::int - 1) n`,
 		`insert into dispatcher.attempts (message_seq, instance, claimed_at, price_micros, attempt,
 		  segments, channel, reason, currency, settled_at, answers, outcome)
 		select seq, 1, now(), 31000, 1, 1, first_choice, 'first_choice', 'GBP', now(), 1, 'accepted'
-		from dispatcher.messages where id like 'large-%' and $1::int > 0`,
+		from dispatcher.messages where id like 'large-%' and $1 + $2::int > 0`,
 	} {
-		if _, err := db.Exec(t.Context(), sql, count); err != nil {
+		if _, err := db.Exec(t.Context(), sql, count, routes); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -249,7 +252,7 @@ func TestAReportOfALargeDayIsSmall(t *testing.T) {
 		return b.get(html.UnescapeString(found[1]))
 	}
 	file := link(`/reports/rows\.csv\?[^"]*`)
-	if n := strings.Count(file.body, ",provider-channel-"); n != 8*40 ||
+	if n := strings.Count(file.body, ",provider-channel-"); n != routes*40 ||
 		!strings.HasPrefix(file.Header.Get("Content-Type"), "text/csv") ||
 		!strings.Contains(file.Header.Get("Content-Disposition"), "attachment") {
 		t.Errorf("the file has %d rows, headers %v", n, file.Header)

@@ -13,6 +13,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/access"
@@ -26,6 +27,9 @@ var templateFiles embed.FS
 
 // templates are the parsed pages by name, each with the layout.
 type templates map[string]*template.Template
+
+// parsed are the templates of all servers of the process.
+var parsed = sync.OnceValues(parseTemplates)
 
 func parseTemplates() (templates, error) {
 	layout, err := template.New("layout.html").Funcs(functions).ParseFS(templateFiles,

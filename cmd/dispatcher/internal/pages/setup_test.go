@@ -26,6 +26,7 @@ import (
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
+	"dispatcher/ledger/ledgertest/lent"
 	"dispatcher/selector"
 )
 
@@ -84,11 +85,7 @@ func newConsoleOf(t *testing.T, who access.Config) *console {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.db = ledgertest.URL(t)
-	if c.ledger, err = ledger.Connect(t.Context(), ledger.Config{URL: c.db}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.ledger.Close)
+	c.ledger, c.db = lent.Ledger(t, ledger.Config{})
 	c.apply(t, document)
 	if err := c.ledger.Instances.Register(t.Context()); err != nil {
 		t.Fatal(err)
@@ -229,7 +226,7 @@ func (b *client) send(path string, form url.Values) answer {
 
 func TestMain(m *testing.M) {
 	tier.Parallel(4)
-	ledgertest.Main(m)
+	ledgertest.Main(m, lent.Close)
 }
 
 // storeMessage stores a message with a decision.

@@ -17,7 +17,7 @@ import (
 	"dispatcher/config"
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
+	"dispatcher/ledger/ledgertest/lent"
 	"dispatcher/ledger/migrations"
 	"dispatcher/provider"
 	"dispatcher/selector"
@@ -99,14 +99,10 @@ func setup(t *testing.T, change func(*decide.Routing)) *pipeline {
 // setupScored is setup with a scorer.
 func setupScored(t *testing.T, change func(*decide.Routing), scorer Scorer) *pipeline {
 	t.Helper()
-	ctx, url := t.Context(), ledgertest.URL(t)
-	l, err := ledger.Connect(ctx, ledger.Config{
-		URL: ledgertest.As(migrations.RoleApp, url), Region: "test", Host: "test", MaxConns: 2,
+	ctx := t.Context()
+	l, url := lent.Ledger(t, ledger.Config{
+		URL: migrations.RoleApp, Region: "test", Host: "test", MaxConns: 2,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Close)
 	if err := l.Instances.Register(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -118,6 +114,7 @@ func setupScored(t *testing.T, change func(*decide.Routing), scorer Scorer) *pip
 		change(p.routing)
 	}
 	p.routing.Version = p.applyRouting(t, nil)
+	var err error
 	p.Dispatcher, err = New(Config{
 		Ledger: l, Keys: testKeys, Scorer: scorer, MaxUnsettled: 500, SendTimeout: 5 * time.Second,
 		DeadAfter: time.Minute, Received: p.received.add,

@@ -8,6 +8,7 @@ import (
 	"dispatcher/config"
 	"dispatcher/config/tier"
 	"dispatcher/ledger/ledgertest"
+	"dispatcher/ledger/ledgertest/lent"
 	"dispatcher/selector"
 	"dispatcher/selector/score"
 )
@@ -67,5 +68,5 @@ func qualityAbove(n float64, expiresAfter time.Duration) selector.Selector {
 
 func TestMain(m *testing.M) {
 	tier.Parallel(6)
-	ledgertest.Main(m)
+	ledgertest.Main(m, lent.Close)
 }

@@ -15,7 +15,7 @@ import (
 
 	"dispatcher/config"
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
+	"dispatcher/ledger/ledgertest/lent"
 	"dispatcher/provider"
 )
 
@@ -55,16 +55,10 @@ func newRig(t *testing.T) *rig {
 
 func emptyRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{t: t, url: ledgertest.URL(t)}
+	r := &rig{t: t}
+	r.ledger, r.url = lent.Ledger(t, ledger.Config{Region: "test", Host: "test"})
 	r.out = zerolog.SyncWriter(&r.log)
 	var err error
-	if r.ledger, err = ledger.Connect(t.Context(), ledger.Config{
-		URL: r.url, Region: "test",
-		Host: "test",
-	}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.ledger.Close)
 	if err := r.ledger.Instances.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}

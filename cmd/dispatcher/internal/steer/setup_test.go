@@ -8,12 +8,13 @@ import (
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
+	"dispatcher/ledger/ledgertest/lent"
 	"dispatcher/selector"
 )
 
 func TestMain(m *testing.M) {
 	tier.Parallel(4)
-	ledgertest.Main(m)
+	ledgertest.Main(m, lent.Close)
 }
 
 // midnight is the start of the tests of pure decisions.
