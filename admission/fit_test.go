@@ -86,7 +86,7 @@ func TestGrantedNeverExceedsAnyLimit(t *testing.T) {
 			granted[i] = map[time.Time]int64{}
 		}
 		now := noon
-		for range tier.Size(75, 150) {
+		for range 150 {
 			now = now.Add(time.Duration(rapid.Int64Range(-int64(700*time.Millisecond),
 				int64(time.Second)).Draw(t, "step")))
 			m := &admission.Moment{
