@@ -16,6 +16,7 @@ import (
 // writes, and is the first host of the address: the connections of the pools, of the publisher, and
 // of Watch.
 func TestEverythingLeavesAServerThatWasReplaced(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	pair := ledgertest.NewPair(t)
 	if err := migrations.Migrate(t.Context(), pair.URL("")); err != nil {

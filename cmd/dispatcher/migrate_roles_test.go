@@ -719,6 +719,7 @@ func TestRolesAreGrantedOnce(t *testing.T) {
 // create roles. Objects of a later migration belong to the owner role, whichever member runs the
 // migration, and a dispatcher runs with a login of its own.
 func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	server := ledgertest.Server(t, nil)
 	super := opened(t, server.URL())

@@ -232,6 +232,7 @@ func days(names []string) []string {
 // TestReportsArePublishedToS3 uses a stand-in for S3 on loopback. Objects are listed before others
 // are written.
 func TestReportsArePublishedToS3(t *testing.T) {
+	tier.LongOnly(t)
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "eu-west-2",
 		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull,

@@ -59,9 +59,12 @@ func makeSeed(ctx context.Context, dir, template string) error {
 	return errors.Join(makeTemplate(ctx, server, template), server.Stop(ctx), trust(dir))
 }
 
+// seeds is the folder of seeds. A TestMain may set another temporary folder for its process later.
+var seeds = os.TempDir()
+
 // seedPrefix is the prefix of the names of this user's seeds.
 func seedPrefix() string {
-	return filepath.Join(os.TempDir(), "ledgertest-seed-"+strconv.Itoa(os.Geteuid())+"-")
+	return filepath.Join(seeds, "ledgertest-seed-"+strconv.Itoa(os.Geteuid())+"-")
 }
 
 // sources is the folder of package ledger, as the compiler saw it.

@@ -103,7 +103,9 @@ func TestASeedIsNamedAfterWhatDecidesItsContent(t *testing.T) {
 
 // TestTheFirstSeedStays however many processes make one at once.
 func TestTheFirstSeedStays(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
+	earlier := seeds
+	seeds = t.TempDir()
+	defer func() { seeds = earlier }()
 	path, made := seedPrefix()+"today", filepath.Join(t.TempDir(), "pg")
 	if err := os.MkdirAll(filepath.Join(made, "data"), 0o700); err != nil {
 		t.Fatal(err)
@@ -138,9 +140,9 @@ func TestTheFirstSeedStays(t *testing.T) {
 		t.Error(err)
 	}
 	var left []string
-	found, err := os.ReadDir(os.TempDir())
+	found, err := os.ReadDir(seeds)
 	for _, f := range found {
-		left = append(left, strings.TrimPrefix(filepath.Join(os.TempDir(), f.Name()), seedPrefix()))
+		left = append(left, strings.TrimPrefix(filepath.Join(seeds, f.Name()), seedPrefix()))
 	}
 	if want := "recent today"; err != nil || strings.Join(left, " ") != want {
 		t.Errorf("%v are left, %v, want %s", left, err, want)

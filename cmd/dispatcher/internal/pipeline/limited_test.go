@@ -13,6 +13,7 @@ import (
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 )
@@ -30,6 +31,7 @@ func start(t *testing.T, d *Dispatcher) {
 // no calendar second has more submits than the limit, and none begins with a burst. A busy machine
 // may leave some slots of a second unused.
 func TestTwoProcessesSubmitAtOnePace(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	const perSecond, seconds = 50, 4
 	carrier := &timedChannel{takes: 5 * time.Millisecond}

@@ -10,6 +10,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 )
 
@@ -88,6 +89,7 @@ func (p *pipeline) open(t *testing.T, most int) {
 // rows that the claim before saw, and picks up those rows, however many there are. All waiting
 // messages are sent before as many new ones were stored.
 func TestMessagesOfManyLimitedTenantsAreSentThoughNewOnesCome(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	p := waitingTenants(t, jobsOf("old", manyTenants))
 	p.open(t, 100*manyTenants)
