@@ -110,21 +110,21 @@ func TestMessagesOfManyLimitedTenantsAreSentThoughNewOnesCome(t *testing.T) {
 
 // TestManyLimitedTenantsTakeTurns: with as many slots as tenants, nearly each tenant sends one
 // message, including the one with a campaign. Some send two, because their limits happened to be
-// locked in a claim for another tenant.
+// locked in a claim for another tenant. On a busy machine an attempt may be too late to leave. It
+// has used its slot all the same, so attempts are counted here.
 func TestManyLimitedTenantsTakeTurns(t *testing.T) {
 	t.Parallel()
 	p := waitingTenants(t, append(campaign("many"), jobsOf("some", 2*manyTenants)...))
 	p.open(t, manyTenants)
-	p.eventually(t, `select 'sent', count(*) from audit.messages where state = 'accepted'`,
+	p.eventually(t, `select 'sent', count(*) from audit.attempts where outcome is not null`,
 		map[string]int64{"sent": manyTenants})
-	most := p.counts(t, `select 'most', max(n)::bigint from (
-		select count(*) as n from dispatcher.message_states where state = 'accepted' group by tenant) s`)
-	if tenants := p.counts(t, `select 'sent', count(distinct tenant) from dispatcher.message_states `+
-		`where state = 'accepted'`)["sent"]; tenants < manyTenants*3/4 {
-		t.Errorf("%d of %d tenants had a turn", tenants, manyTenants)
+	const turns = ` from (select m.tenant, count(*) as n from dispatcher.attempts a
+		join dispatcher.messages m on m.seq = a.message_seq group by 1) t`
+	if n := p.counts(t, `select 'tenants', count(*)`+turns)["tenants"]; n < manyTenants*3/4 {
+		t.Errorf("%d of %d tenants had a turn", n, manyTenants)
 	}
-	if most["most"] > 2 {
-		t.Errorf("a tenant sent %d messages before the others had sent one", most["most"])
+	if n := p.counts(t, `select 'most', max(n)::bigint`+turns)["most"]; n > 2 {
+		t.Errorf("a tenant had %d attempts before the others had one", n)
 	}
 }
 
