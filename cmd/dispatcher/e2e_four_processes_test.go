@@ -106,7 +106,7 @@ func (s *stage) killInFlight(processes []*process) (killed *process) {
 	return killed
 }
 
-// answered waits until the database has finished the current statements of the processes: a
+// answered waits until the server has finished the current statements of the story's processes: a
 // settlement that waits for a lock is carried out even if its process is dead by then. It returns
 // false if that takes so long that other processes would consider a stopped process dead.
 func (s *stage) answered() bool {
@@ -116,8 +116,8 @@ func (s *stage) answered() bool {
 	for began := time.Now(); time.Since(began) < time.Second; await(s.t.Context(),
 		50*time.Millisecond) {
 		if s.count(`select count(*) from pg_stat_activity
-			where application_name = 'dispatcher' and state = 'active'
-			and query_start <= $1`, asked) == 0 {
+			where datname = current_database() and application_name = 'dispatcher'
+			and state = 'active' and query_start <= $1`, asked) == 0 {
 			return true
 		}
 	}
