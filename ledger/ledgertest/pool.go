@@ -79,8 +79,15 @@ const restart = `
 select count(setval(format('%I.%I', schemaname, sequencename), start_value, false))
 from pg_sequences where last_value is not null`
 
-// prepare reads from the template which tables to empty, and its fingerprint. It closes the
-// databases of the day before.
+// renew sets the only time that tests read from a new ledger: the template may have been made hours
+// ago.
+func renew(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `update dispatcher.id_turns set since = now()`)
+	return err
+}
+
+// prepare renews the template, and reads from it which tables to empty, and its fingerprint. It
+// closes the databases of the day before.
 func (p *pool) prepare(ctx context.Context, url string) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -93,6 +100,9 @@ func (p *pool) prepare(ctx context.Context, url string) error {
 		_ = d.close(ctx) // the server is stopped at the end
 	}
 	p.free = nil
+	if err := renew(ctx, conn); err != nil {
+		return err
+	}
 	if err := conn.QueryRow(ctx, emptyTables).Scan(&p.tables); err != nil {
 		return err
 	}
