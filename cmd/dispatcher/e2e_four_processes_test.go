@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -33,6 +32,7 @@ func TestFourProcessesOneKilled(t *testing.T) {
 	// The carriers are so slow that every process has as many attempts in flight as it may. Its other
 	// records are in memory and not in the ledger.
 	for i := range channels {
+		channels[i].settings = patient
 		channels[i].behaviour = smpptest.Behaviour{
 			Latency: time.Duration(tier.Size(200, 40)) * time.Millisecond,
 			Jitter:  time.Duration(tier.Size(100, 40)) * time.Millisecond,
@@ -46,11 +46,15 @@ func TestFourProcessesOneKilled(t *testing.T) {
 	})
 	processes := s.runAll(4)
 	s.joined(len(processes))
-	ids := s.publish("bulk", messages("four", n))
+	all := messages("four", n)
+	ids := s.publish("bulk", all[:n*2/3])
 	tier.Within(t, 2*stepTimeout, "a third of the messages is submitted", func() bool {
 		return s.submitted() > n/3
 	})
-	killed := s.killInFlight(processes)
+	answer := s.holdAnswers()
+	ids = append(ids, s.publish("bulk", all[n*2/3:])...)
+	killed := s.killBusiest(processes)
+	answer()
 	s.settled(n)
 	// The records that the killed process had not committed are read again when its session at the
 	// broker has ended.
@@ -74,54 +78,37 @@ func TestFourProcessesOneKilled(t *testing.T) {
 	s.checkVerified(n)
 }
 
-// killInFlight kills the process that has the most attempts in flight. It first stops the process
-// and waits for its running statements, so that none of these attempts can be settled after they
-// were counted.
-func (s *stage) killInFlight(processes []*process) (killed *process) {
-	s.t.Helper()
-	tier.Within(s.t, stepTimeout, "a process can be killed with attempts under way", func() bool {
-		busiest := query(s.t, s.postgres, pgx.RowTo[int64],
-			`
-				select instance from dispatcher.attempts where outcome is null group by instance
-				order by count(*) desc limit 1`)
-		for _, p := range processes {
-			if len(busiest) == 0 ||
-				!strings.Contains(p.out.String(), fmt.Sprintf(`"instance":%d,`, busiest[0])) {
-				continue
-			}
-			p.signal(s.t, syscall.SIGSTOP)
-			if s.answered() &&
-				s.count(`
-					select count(*) from dispatcher.attempts where outcome is null
-					and instance = $1`,
-					busiest[0]) > 0 {
-				p.kill(s.t)
-				killed = p
-				return true
-			}
-			p.signal(s.t, syscall.SIGCONT)
-		}
-		return false
-	})
-	return killed
+// holdAnswers lets no carrier answer a submit until the result is called.
+func (s *stage) holdAnswers() (answer func()) {
+	hold := make(chan struct{})
+	for _, c := range s.carriers {
+		c.SetBehaviour(smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer {
+			return smpptest.Answer{Hold: hold}
+		}})
+	}
+	return func() { close(hold) }
 }
 
-// answered waits until the server has finished the current statements of the story's processes: a
-// settlement that waits for a lock is carried out even if its process is dead by then. It returns
-// false if that takes so long that other processes would consider a stopped process dead.
-func (s *stage) answered() bool {
+// killBusiest kills the process that has claimed the most messages since no carrier answers: none
+// of these can be settled any more.
+func (s *stage) killBusiest(processes []*process) (killed *process) {
 	s.t.Helper()
-	await(s.t.Context(), 300*time.Millisecond) // for statements in the network
-	asked := queryOne[time.Time](s.t, s.postgres, `select clock_timestamp()`)
-	for began := time.Now(); time.Since(began) < time.Second; await(s.t.Context(),
-		50*time.Millisecond) {
-		if s.count(`select count(*) from pg_stat_activity
-			where datname = current_database() and application_name = 'dispatcher'
-			and state = 'active' and query_start <= $1`, asked) == 0 {
-			return true
+	since := queryOne[time.Time](s.t, s.postgres, `select clock_timestamp()`)
+	tier.Within(s.t, stepTimeout, "a process has attempts under way", func() bool {
+		busiest := query(s.t, s.postgres, pgx.RowTo[int64],
+			`
+				select instance from dispatcher.attempts where outcome is null and claimed_at > $1
+				group by instance order by count(*) desc limit 1`, since)
+		for _, p := range processes {
+			if len(busiest) > 0 &&
+				strings.Contains(p.out.String(), fmt.Sprintf(`"instance":%d,`, busiest[0])) {
+				p.kill(s.t)
+				killed = p
+			}
 		}
-	}
-	return false
+		return killed != nil
+	})
+	return killed
 }
 
 // checkUnknown: only the killed process leaves unknown attempts: at least one, and no more than it

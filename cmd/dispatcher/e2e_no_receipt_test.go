@@ -136,11 +136,11 @@ func TestAKillBetweenTwoChannelsSendsNothingAThirdTime(t *testing.T) {
 		t.Fatalf("got %d attempts before the kill, want %d", got, n)
 	}
 
-	second := s.runAll(1)
+	second := s.runAll(1)[0]
 	tier.Within(t, stepTimeout, "all messages are on their way to b", func() bool {
 		return s.carriers["b"].Stats().Submits == n
 	})
-	s.killInFlight(second)
+	second.kill(t)
 	s.runAll(1)
 	tier.Within(t, stepTimeout, "the attempts are closed", func() bool {
 		return s.count(`select count(*) from audit.attempts where reason = 'no_receipt'

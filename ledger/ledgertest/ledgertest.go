@@ -35,7 +35,7 @@ var today = func() string { return time.Now().UTC().Format("20060102") }
 func fast() map[string]string {
 	return map[string]string{
 		"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off",
-		"max_connections": "600", "autovacuum_naptime": "10s",
+		"max_connections": "600",
 		"jit": "off", // as in the sessions of the dispatcher
 	}
 }
@@ -172,7 +172,7 @@ func stop(t testing.TB, s *pgserver.Server) {
 func clone(t testing.TB, from string) string {
 	t.Helper()
 	name := fmt.Sprintf("own_%d", shared.count.Add(1))
-	command(t, fmt.Sprintf(`create database %s template %s`, name, from))
+	command(t, fmt.Sprintf(`create database %s template %s strategy file_copy`, name, from))
 	t.Cleanup(func() { command(t, fmt.Sprintf(`drop database if exists %s with (force)`, name)) })
 	return shared.server.URLOf(name)
 }

@@ -220,7 +220,7 @@ func pooled(t testing.TB) string {
 	d, name := shared.pool.take()
 	if d == nil {
 		d = &database{name: name}
-		command(t, fmt.Sprintf(`create database %s template %s`, name, template))
+		command(t, fmt.Sprintf(`create database %s template %s strategy file_copy`, name, template))
 	}
 	t.Cleanup(func() {
 		// t.Context has ended when cleanups run.
@@ -240,7 +240,7 @@ func Lasting(t testing.TB) (url string, empty func(context.Context) error) {
 	t.Helper()
 	template := begun(t)
 	d := shared.pool.lasts()
-	command(t, fmt.Sprintf(`create database %s template %s`, d.name, template))
+	command(t, fmt.Sprintf(`create database %s template %s strategy file_copy`, d.name, template))
 	if err := d.connect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
