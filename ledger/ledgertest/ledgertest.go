@@ -36,7 +36,7 @@ func fast() map[string]string {
 	return map[string]string{
 		"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off",
 		"max_connections": "600",
-		"jit": "off", // as in the sessions of the dispatcher
+		"jit":             "off", // as in the sessions of the dispatcher
 	}
 }
 

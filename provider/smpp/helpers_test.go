@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	tier.Parallel(8)
+	tier.Parallel(16)
 	goleak.VerifyTestMain(m)
 }
 

@@ -133,7 +133,7 @@ func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 		forms["from "+sender] = statusFrom(sender, "undelivered", "30003")
 	}
 	senders := []string{"+447700900123", "12345", "HSBC"}
-	for i, text := range tier.Sample(forgedTexts, 4) { // each has thousands of cuts
+	for i, text := range tier.Sample(forgedTexts, 8) { // each has thousands of cuts
 		forms[text] = inboundForm(text, senders[i%len(senders)], "+15550100100")
 	}
 	for name, form := range forms {

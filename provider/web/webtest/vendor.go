@@ -225,14 +225,15 @@ func (v *Validity) countsFromTheWrite(t *testing.T, vendor *Vendor) {
 	reach.Timeout = time.Minute
 	var connected time.Time
 	reach.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-		<-time.After(2100 * time.Millisecond)
+		<-time.After(1200 * time.Millisecond)
 		connected = time.Now()
 		return new(net.Dialer).DialContext(ctx, network, address)
 	}
 	channel := vendor.Open(t, reach)
 	t.Cleanup(func() { _ = channel.Close(t.Context()) })
-	// Just above ten minutes, so that the wait shows in seconds and in minutes.
-	deadline := time.Now().Add(10*time.Minute + 600*time.Millisecond)
+	// Just above ten minutes, so that the wait shows in seconds and in minutes, however they are
+	// rounded.
+	deadline := time.Now().Add(10*time.Minute + 100*time.Millisecond)
 	m := Message()
 	m.From, m.Deadline, m.Validity = "ACME", deadline, deadline
 	if r := channel.Send(t.Context(), m); r.Outcome != provider.Accepted {

@@ -186,7 +186,7 @@ func TestTwoProcessesUnderOneInstanceIDBothRead(t *testing.T) {
 func TestLanesHaveGroupsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	c, s := cluster(t), newStore()
-	cfg, _ := member(c, s, "")
+	cfg, first := member(c, s, "")
 	runConsumer(t, cfg)
 	produce(t, c, "sms.bulk", 20)
 	s.awaitDistinct(t, 20)
@@ -199,7 +199,7 @@ func TestLanesHaveGroupsOfTheirOwn(t *testing.T) {
 		func() bool { return len(assigned(t, admin, "bulk")) == 2 })
 	network.cut()
 	p.cancel()
-	another, _ := member(c, newStore(), "") // this one waits for the dead member
+	another, second := member(c, newStore(), "") // this one waits for the dead member
 	another.Lanes = lanes[1:]
 	runConsumer(t, another)
 	// Meanwhile a process joins the other lane.
@@ -212,4 +212,7 @@ func TestLanesHaveGroupsOfTheirOwn(t *testing.T) {
 	produce(t, c, "sms.otp", 200)
 	codes.await(t, "codes at the second process",
 		func(jobs []decide.Job) bool { return len(jobs) > 0 })
+	// Otherwise both wait for the dead member when they stop.
+	first.cut()
+	second.cut()
 }

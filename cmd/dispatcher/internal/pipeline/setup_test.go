@@ -67,6 +67,6 @@ func qualityAbove(n float64, expiresAfter time.Duration) selector.Selector {
 }
 
 func TestMain(m *testing.M) {
-	tier.Parallel(6)
+	tier.Parallel(10)
 	ledgertest.Main(m, lent.Close)
 }

@@ -244,8 +244,9 @@ func (s *stage) run(hooks ...config.StatusWebhook) (stop func()) {
 	s.registry = prometheus.NewRegistry()
 	s.change(nil, hooks...)
 	sender := statushook.New(statushook.Config{
-		Webhooks: hooks, Read: s.read, ReadEvery: 20 * time.Millisecond, Client: []kgo.Opt{kgo.SeedBrokers(s.cluster.ListenAddrs()...)},
-		Group: "dispatcher", Topic: topic, Registry: s.registry, Log: zerolog.New(s),
+		Webhooks: hooks, Read: s.read, ReadEvery: 20 * time.Millisecond,
+		Client: []kgo.Opt{kgo.SeedBrokers(s.cluster.ListenAddrs()...)},
+		Group:  "dispatcher", Topic: topic, Registry: s.registry, Log: zerolog.New(s),
 		Timeout: time.Second, Pause: 5 * time.Millisecond, GiveUp: s.giveUp,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
