@@ -35,8 +35,7 @@ var today = func() string { return time.Now().UTC().Format("20060102") }
 func fast() map[string]string {
 	return map[string]string{
 		"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off",
-		"max_connections": "600",
-		"jit":             "off", // as in the sessions of the dispatcher
+		"max_connections": "600", "jit": "off", // no jit, as in the sessions of the dispatcher
 	}
 }
 
