@@ -50,7 +50,7 @@ var shared struct {
 	template string
 	pool     pool
 	count    atomic.Int64 // databases outside the pool
-	seed     struct {
+	image    struct {
 		once sync.Once
 		made string // the folder to remove at the end
 		dir  string
@@ -87,7 +87,7 @@ func Close() {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
-	for _, dir := range []string{shared.dir, shared.seed.made} {
+	for _, dir := range []string{shared.dir, shared.image.made} {
 		if dir != "" {
 			_ = os.RemoveAll(dir) // a leftover in the temporary folder is harmless
 		}
@@ -129,7 +129,7 @@ func Server(t testing.TB, settings map[string]string) *pgserver.Server {
 	all["synchronous_commit"] = "on"
 	maps.Copy(all, settings)
 	dir := filepath.Join(temporary(t), "pg")
-	if err := fromSeed(dir); err != nil {
+	if err := fromImage(dir); err != nil {
 		t.Fatal(err)
 	}
 	return begin(t, pgserver.Config{Dir: dir, Settings: all})
@@ -196,7 +196,7 @@ func start() {
 		return
 	}
 	dir := filepath.Join(shared.dir, "pg")
-	if shared.err = fromSeed(dir); shared.err != nil {
+	if shared.err = fromImage(dir); shared.err != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -225,7 +225,7 @@ func ofToday() (name string, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if name != template+shared.seed.day {
+	if name != template+shared.image.day {
 		if err := makeTemplate(ctx, shared.server, name); err != nil {
 			return "", err
 		}

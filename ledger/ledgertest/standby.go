@@ -30,7 +30,7 @@ const standbyName = "standby"
 func NewPair(t testing.TB) *Pair {
 	t.Helper()
 	follower := filepath.Join(temporary(t), "standby")
-	if err := fromSeed(follower); err != nil {
+	if err := fromImage(follower); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(follower, "data", "standby.signal"), nil,

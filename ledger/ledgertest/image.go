@@ -19,11 +19,11 @@ import (
 	"dispatcher/ledger/pgserver"
 )
 
-// seed returns the folder of a stopped server with a template. All servers of tests are copies of
+// image returns the folder of a stopped server with a template. All servers of tests are copies of
 // it. To make it takes most of the CPU time of a short test, so the first process of a day keeps it
 // in the temporary folder for the others.
-func seed() (string, error) {
-	s := &shared.seed
+func image() (string, error) {
+	s := &shared.image
 	s.once.Do(func() {
 		// a download takes a while
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -33,7 +33,7 @@ func seed() (string, error) {
 			return
 		}
 		s.day = today()
-		kept, unknown := seedPath(s.day, programs, sources())
+		kept, unknown := imagePath(s.day, programs, sources())
 		if unknown == nil && owned(kept) {
 			s.dir = filepath.Join(kept, "pg")
 			return
@@ -42,14 +42,14 @@ func seed() (string, error) {
 			return
 		}
 		s.dir = filepath.Join(s.made, "pg")
-		if s.err = makeSeed(ctx, s.dir, template+s.day); s.err == nil && unknown == nil {
+		if s.err = makeImage(ctx, s.dir, template+s.day); s.err == nil && unknown == nil {
 			_ = keep(s.dir, kept) // else each process makes its own
 		}
 	})
 	return s.dir, s.err
 }
 
-func makeSeed(ctx context.Context, dir, template string) error {
+func makeImage(ctx context.Context, dir, template string) error {
 	settings := fast()
 	settings["wal_recycle"], settings["min_wal_size"] = "off", "32MB" // less to copy
 	server, err := pgserver.Start(ctx, pgserver.Config{Dir: dir, Settings: settings})
@@ -59,12 +59,13 @@ func makeSeed(ctx context.Context, dir, template string) error {
 	return errors.Join(makeTemplate(ctx, server, template), server.Stop(ctx), trust(dir))
 }
 
-// seeds is the folder of seeds. A TestMain may set another temporary folder for its process later.
-var seeds = os.TempDir()
+// images is the folder of images. A TestMain may set another temporary folder for its process
+// later.
+var images = os.TempDir()
 
-// seedPrefix is the prefix of the names of this user's seeds.
-func seedPrefix() string {
-	return filepath.Join(seeds, "ledgertest-seed-"+strconv.Itoa(os.Geteuid())+"-")
+// imagePrefix is the prefix of the names of this user's images.
+func imagePrefix() string {
+	return filepath.Join(images, "ledgertest-image-"+strconv.Itoa(os.Geteuid())+"-")
 }
 
 // sources is the folder of package ledger, as the compiler saw it.
@@ -73,16 +74,16 @@ func sources() string {
 	return filepath.Dir(filepath.Dir(file))
 }
 
-// seedPath is where the seed of a day is kept. Its name has a hash of everything that decides what
+// imagePath is where the image of a day is kept. Its name has a hash of everything that decides what
 // is in it. When that is not known it returns an error: the sources of this program are not there,
 // or were changed after it was built.
-func seedPath(day, programs, sources string) (string, error) {
+func imagePath(day, programs, sources string) (string, error) {
 	self, _ := os.Executable() // else there is no such file
 	built, err := os.Stat(self)
 	if err != nil {
 		return "", err
 	}
-	// A seed is not flushed to the disk, so it may be damaged when the machine has crashed.
+	// An image is not flushed to the disk, so it may be damaged when the machine has crashed.
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // known on Linux only
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %q %q %q", day, programs, boot, migrations.RolesSQL)
@@ -91,7 +92,7 @@ func seedPath(day, programs, sources string) (string, error) {
 		err = errors.Join(err,
 			hashFiles(sum, os.DirFS(sources), folder+"/*.go", built.ModTime()))
 	}
-	return fmt.Sprintf("%s%x", seedPrefix(), sum.Sum(nil)[:16]), err
+	return fmt.Sprintf("%s%x", imagePrefix(), sum.Sum(nil)[:16]), err
 }
 
 // hashFiles adds files to a hash, if all of them are older than the program.
@@ -128,16 +129,16 @@ func owned(folder string) bool {
 	return ok && int(st.Uid) == os.Geteuid()
 }
 
-// seedAge is the age at which a seed is removed: one day that it is used, and a time in which tests
-// that began before midnight end.
-const seedAge = 36 * time.Hour
+// imageAge is the age at which an image is removed: one day that it is used, and a time in which
+// tests that began before midnight end.
+const imageAge = 36 * time.Hour
 
-// keep copies a seed to path, unless another process was faster. It removes old ones.
+// keep copies an image to path, unless another process was faster. It removes old ones.
 func keep(dir, path string) error {
-	old, _ := filepath.Glob(seedPrefix() + "*") // without any, nothing is removed
+	old, _ := filepath.Glob(imagePrefix() + "*") // without any, nothing is removed
 	for _, folder := range old {
 		info, err := os.Lstat(folder)
-		if err == nil && time.Since(info.ModTime()) > seedAge && owned(folder) {
+		if err == nil && time.Since(info.ModTime()) > imageAge && owned(folder) {
 			_ = os.RemoveAll(folder) // another process may be removing it, too
 		}
 	}
@@ -152,9 +153,9 @@ func keep(dir, path string) error {
 	return os.Rename(fresh, path)
 }
 
-// fromSeed makes dir the folder of a server that has not been started yet.
-func fromSeed(dir string) error {
-	from, err := seed()
+// fromImage makes dir the folder of a server that has not been started yet.
+func fromImage(dir string) error {
+	from, err := image()
 	if err != nil {
 		return err
 	}

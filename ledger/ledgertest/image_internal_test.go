@@ -14,8 +14,8 @@ import (
 	"dispatcher/ledger/pgserver"
 )
 
-// TestAllServersAreCopiesOfOneSeed: the next process finds it, too.
-func TestAllServersAreCopiesOfOneSeed(t *testing.T) {
+// TestAllServersAreCopiesOfOneImage: the next process finds it, too.
+func TestAllServersAreCopiesOfOneImage(t *testing.T) {
 	t.Parallel()
 	name := begun(t)
 	// Only the time that prepare sets differs.
@@ -39,14 +39,14 @@ func TestAllServersAreCopiesOfOneSeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, unknown := seedPath(shared.seed.day, programs, sources())
+	path, unknown := imagePath(shared.image.day, programs, sources())
 	if unknown == nil && !owned(path) {
-		t.Errorf("no seed is kept in %s", path)
+		t.Errorf("no image is kept in %s", path)
 	}
 }
 
-// TestASeedIsNamedAfterWhatDecidesItsContent, and has no name when that is not known.
-func TestASeedIsNamedAfterWhatDecidesItsContent(t *testing.T) {
+// TestAnImageIsNamedAfterWhatDecidesItsContent, and has no name when that is not known.
+func TestAnImageIsNamedAfterWhatDecidesItsContent(t *testing.T) {
 	t.Parallel()
 	copied := t.TempDir()
 	before := time.Now().Add(-24 * time.Hour)
@@ -70,7 +70,7 @@ func TestASeedIsNamedAfterWhatDecidesItsContent(t *testing.T) {
 	seen := map[string]string{}
 	name := func(what, day, programs string) (known string) {
 		t.Helper()
-		path, err := seedPath(day, programs, copied)
+		path, err := imagePath(day, programs, copied)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,30 +99,30 @@ func TestASeedIsNamedAfterWhatDecidesItsContent(t *testing.T) {
 	}
 
 	write("migrations/two.go", "package migrations", time.Now().Add(time.Hour))
-	if path, err := seedPath("today", "15", copied); err == nil {
+	if path, err := imagePath("today", "15", copied); err == nil {
 		t.Errorf("sources that are newer than the program give %s", path)
 	}
-	if path, err := seedPath("today", "15", "dispatcher/ledger"); err == nil {
+	if path, err := imagePath("today", "15", "dispatcher/ledger"); err == nil {
 		t.Errorf("sources that are not there give %s", path)
 	}
 }
 
-// TestTheFirstSeedStays however many processes make one at once.
-func TestTheFirstSeedStays(t *testing.T) {
-	earlier := seeds
-	seeds = t.TempDir()
-	defer func() { seeds = earlier }()
-	path, made := seedPrefix()+"today", filepath.Join(t.TempDir(), "pg")
+// TestTheFirstImageStays however many processes make one at once.
+func TestTheFirstImageStays(t *testing.T) {
+	earlier := images
+	images = t.TempDir()
+	defer func() { images = earlier }()
+	path, made := imagePrefix()+"today", filepath.Join(t.TempDir(), "pg")
 	if err := os.MkdirAll(filepath.Join(made, "data"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	ages := map[string]time.Duration{"old": 40 * time.Hour, "recent": 30 * time.Hour}
 	for name, age := range ages {
-		if err := os.MkdirAll(filepath.Join(seedPrefix()+name, "pg"), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(imagePrefix()+name, "pg"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		at := time.Now().Add(-age)
-		if err := os.Chtimes(seedPrefix()+name, at, at); err != nil {
+		if err := os.Chtimes(imagePrefix()+name, at, at); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -146,19 +146,19 @@ func TestTheFirstSeedStays(t *testing.T) {
 		t.Error(err)
 	}
 	var left []string
-	found, err := os.ReadDir(seeds)
+	found, err := os.ReadDir(images)
 	for _, f := range found {
-		left = append(left, strings.TrimPrefix(filepath.Join(seeds, f.Name()), seedPrefix()))
+		left = append(left, strings.TrimPrefix(filepath.Join(images, f.Name()), imagePrefix()))
 	}
 	if want := "recent today"; err != nil || strings.Join(left, " ") != want {
 		t.Errorf("%v are left, %v, want %s", left, err, want)
 	}
 }
 
-// TestASeedIsTakenFromItsOwnerAlone: any user may take its name first in the temporary folder.
-func TestASeedIsTakenFromItsOwnerAlone(t *testing.T) {
+// TestAnImageIsTakenFromItsOwnerAlone: any user may take its name first in the temporary folder.
+func TestAnImageIsTakenFromItsOwnerAlone(t *testing.T) {
 	t.Parallel()
-	folder := filepath.Join(t.TempDir(), "seed")
+	folder := filepath.Join(t.TempDir(), "image")
 	check := func(what string, path string, want bool) {
 		t.Helper()
 		if got := owned(path); got != want {
