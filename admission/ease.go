@@ -30,6 +30,7 @@ func (e Ease) RateAt(now time.Time) float64 {
 }
 
 // SlowDown is the ease after the provider throttled at a time. Nothing is submitted for retryAfter.
+// The ledger computes the same in its settlements; tests compare the two.
 func (e Ease) SlowDown(now time.Time, retryAfter time.Duration) Ease {
 	if e.Since.IsZero() || now.Sub(e.Since) >= easePause {
 		e.Rate, e.Since = e.RateAt(now)*easeStep, now

@@ -55,7 +55,7 @@ func ParseDrawKeys(name, text string) ([]selector.Key, error) {
 				n, err)
 		}
 		if first, twice := seen[key]; twice {
-			return nil, fmt.Errorf("%s:%d: the key of line %d stands here again; remove one of "+
+			return nil, fmt.Errorf("%s:%d: the key of line %d is listed again; remove one of "+
 				"the two", name, n, first)
 		}
 		seen[key] = n

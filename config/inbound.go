@@ -159,7 +159,7 @@ func readKeywordList(v value) []string {
 			item.fail("%q is no keyword; write a word of up to %d letters and digits", s,
 				maxKeyword)
 		case slices.Contains(out, word):
-			item.fail("%q stands here twice; remove one of the two", s)
+			item.fail("%q is listed twice; remove one of the two", s)
 		default:
 			out = append(out, word)
 		}

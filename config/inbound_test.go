@@ -75,7 +75,7 @@ func TestMistakesInInboundAreNamed(t *testing.T) {
 		`{channels: {c: {tenant: x}}}`:                                `there is no channel "c"`,
 		`{keywords: {stop: []}}`:                                      "is an empty list",
 		`{keywords: {stop: ["!!"]}}`:                                  "is no keyword",
-		`{keywords: {stop: [Stop, STOP]}}`:                            "stands here twice",
+		`{keywords: {stop: [Stop, STOP]}}`:                            "is listed twice",
 		`{keywords: {stop: [unstop]}}`:                                `"UNSTOP" stands under stop and under start`,
 		`{keywords: {stop: [` + strings.Repeat("x", 41) + `]}}`:       "up to 40 letters",
 		`{numbers: {"+15550100": {tenant: shop, keyword: {}}}}`:       "there is no such key",

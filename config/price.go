@@ -148,7 +148,7 @@ func readAmounts(f fields, key string, check func(value, string) bool) map[strin
 		}
 		name := strings.ToLower(e.name)
 		if _, twice := out[name]; twice {
-			e.value.fail("stands here twice; remove one of the two")
+			e.value.fail("is listed twice; remove one of the two")
 		}
 		out[name] = amount
 	}

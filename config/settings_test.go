@@ -584,7 +584,7 @@ func TestDrawKeysSayWhatIsWrong(t *testing.T) {
 		},
 		{
 			"twice", good + "\n\n" + good,
-			"draw.key:3: the key of line 1 stands here again; remove one of the two",
+			"draw.key:3: the key of line 1 is listed again; remove one of the two",
 		},
 		{
 			"endless line", strings.Repeat("a", 1<<17),

@@ -141,7 +141,7 @@ func (v value) entries() ([]entry, bool) {
 		case key.Kind != yaml.ScalarNode:
 			v.r.fail(key.Line, v.key, "a key is not a plain word; write key: value")
 		case seen[key.Value]:
-			v.r.fail(key.Line, v.child(key.Value, key).key, "stands here twice; remove one of "+
+			v.r.fail(key.Line, v.child(key.Value, key).key, "is listed twice; remove one of "+
 				"the two")
 		default:
 			seen[key.Value] = true

@@ -22,8 +22,8 @@ type Claim struct {
 	// prefixes, on one channel or over all. Ascending by channel and scope text, distinct. A scope
 	// without a limit is shown without counters.
 	Scopes []ScopeRef
-	// EachTenant is set when there are limits of each tenant. Rows that tenants among Scopes lack
-	// are then created.
+	// EachTenant is set if the routing has limits that each tenant has for itself. Lock then creates
+	// the rows that tenants among Scopes do not have yet.
 	EachTenant bool
 	// Lanes ranks the lanes, most urgent first. When more than Due rows are due, they are picked up
 	// in that order, and within a lane tenants take turns, with the oldest row of each first. Lanes
@@ -204,9 +204,9 @@ type NoticeKind string
 
 // Kinds of notices.
 const (
-	Status NoticeKind = "status"
-	Letter NoticeKind = "dead"
-	Heard  NoticeKind = "inbound" // has its own outbox, see PublishInbound
+	Status        NoticeKind = "status"
+	Letter        NoticeKind = "dead"
+	InboundNotice NoticeKind = "inbound" // has its own outbox, see PublishInbound
 )
 
 // Header is a Kafka record header.

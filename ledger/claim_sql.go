@@ -40,7 +40,8 @@ var (
 	returning seq, id`)
 )
 
-// bothTurns are a statement for even turns of the tables of ids, as it is given, and for odd ones.
+// bothTurns returns a statement twice: for even turns of the tables of ids as it is written, and
+// for odd ones with the names of the tables exchanged.
 func bothTurns(sql string) [2]string {
 	return [2]string{sql, strings.NewReplacer("ids_0", "ids_1", "ids_1", "ids_0").Replace(sql)}
 }

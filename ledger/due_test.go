@@ -15,8 +15,8 @@ import (
 	"dispatcher/provider"
 )
 
-// TestEveryMessageThatComesDueIsInDue, every held slot is in held, and the counters are right,
-// whatever claims, settlements, receipts and wakes do.
+// TestEveryMessageThatComesDueIsInDue whatever claims, settlements, receipts and wakes do. Besides,
+// every held slot is in held, and the counters are right.
 func TestEveryMessageThatComesDueIsInDue(t *testing.T) {
 	t.Parallel()
 	b := newBusiness(t)

@@ -27,7 +27,7 @@ func (l *Ledger) ReportPages(ctx context.Context) error {
 	return err
 }
 
-// LocksOfJoining are the statements by which a booking of a part locks its group.
+// LocksOfJoining are the statements by which a call of a part locks its group.
 func LocksOfJoining(in Inbound) []string {
 	g := in.group()
 	return []string{
@@ -73,7 +73,7 @@ func (l *Ledger) LetGo() {
 	l.Instances.dropHeart()
 	heart.mu.Unlock()
 	l.Outbox.out.letGo()
-	l.Outbox.heard.letGo()
+	l.Outbox.inbound.letGo()
 }
 
 // letGo gives up the leadership without waiting for the server to notice the end of the connection.

@@ -65,7 +65,7 @@ func published(t testing.TB, l *ledger.Ledger) (values []string) {
 		n, err := l.Outbox.PublishInbound(t.Context(), 1000,
 			func(_ context.Context, notices []ledger.Notice) error {
 				for _, n := range notices {
-					if n.Kind != ledger.Heard || n.Key == "" {
+					if n.Kind != ledger.InboundNotice || n.Key == "" {
 						t.Errorf("a notice of kind %s with key %q", n.Kind, n.Key)
 					}
 					values = append(values, string(n.Value))
@@ -113,9 +113,9 @@ func TestAReferenceIsStoredOnce(t *testing.T) {
 		ledger.InboxResult{Whole: 2})
 }
 
-// TestABookingThatIsRepeatedBooksNothingTwice: a caller repeats a booking when the connection broke
-// during the commit.
-func TestABookingThatIsRepeatedBooksNothingTwice(t *testing.T) {
+// TestMessagesThatAreRecordedAgainAreStoredOnce: a caller repeats its call when the connection
+// broke during the commit.
+func TestMessagesThatAreRecordedAgainAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	l := open(t)
 	in := []ledger.Inbound{
@@ -174,7 +174,7 @@ func TestAPartThatCannotBeOneIsAMessage(t *testing.T) {
 }
 
 // TestJoiningHoldsUpNobodyElse: parts of different subscribers are joined at the same time. With a
-// database a second away a booking takes seconds, and one at a time would be too slow.
+// database a second away a call takes seconds, and one at a time would be too slow.
 func TestJoiningHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -246,9 +246,9 @@ func TestProcessesDoNotMissEachOthersParts(t *testing.T) {
 	for i := range arrived {
 		arrived[i].Add(len(ledgers))
 	}
-	var bookings sync.WaitGroup
+	var calls sync.WaitGroup
 	for part, l := range ledgers {
-		bookings.Go(func() {
+		calls.Go(func() {
 			for i := range n {
 				arrived[i].Done()
 				arrived[i].Wait()
@@ -260,7 +260,7 @@ func TestProcessesDoNotMissEachOthersParts(t *testing.T) {
 			}
 		})
 	}
-	bookings.Wait()
+	calls.Wait()
 	if got := len(published(t, ledgers[0])); got != n {
 		t.Errorf("%d of %d messages were put together", got, n)
 	}
@@ -303,7 +303,7 @@ func TestWhatWasStoredIsForgottenInTheEnd(t *testing.T) {
 	want(t, "not known any more", record(t, l, in), ledger.InboxResult{Whole: 1})
 }
 
-func TestABookingTakesTwoRoundTrips(t *testing.T) {
+func TestRecordingTakesTwoRoundTrips(t *testing.T) {
 	t.Parallel()
 	w, address := tap(t, ledgertest.URL(t))
 	l := connect(t, ledger.Config{URL: address})
@@ -317,9 +317,9 @@ func TestABookingTakesTwoRoundTrips(t *testing.T) {
 	}
 }
 
-// TestABookingWhoseAnswerIsLostIsMadeAgain, both when the commit was lost and when only its answer
+// TestACallWhoseAnswerIsLostIsRepeated, both when the commit was lost and when only its answer
 // was.
-func TestABookingWhoseAnswerIsLostIsMadeAgain(t *testing.T) {
+func TestACallWhoseAnswerIsLostIsRepeated(t *testing.T) {
 	t.Parallel()
 	for loss, wanted := range map[int32]ledger.InboxResult{request: {Whole: 1, Waiting: 1}, reply: {
 		Repeated: 2,
@@ -337,7 +337,7 @@ func TestABookingWhoseAnswerIsLostIsMadeAgain(t *testing.T) {
 	}
 }
 
-func TestABookingThatIsTooLargeIsRefused(t *testing.T) {
+func TestTooManyMessagesAtOnceAreRefused(t *testing.T) {
 	t.Parallel()
 	l := open(t)
 	if _, err := l.Inbox.Record(t.Context(), make([]ledger.Inbound, 501), publish); err == nil ||
@@ -346,9 +346,9 @@ func TestABookingThatIsTooLargeIsRefused(t *testing.T) {
 	}
 }
 
-// TestConcurrentBookingsOfTheSameMessagesBookThemOnce: a provider that got no answers sends
+// TestConcurrentCallsStoreTheSameMessagesOnce: a provider that got no answers sends
 // everything to every process.
-func TestConcurrentBookingsOfTheSameMessagesBookThemOnce(t *testing.T) {
+func TestConcurrentCallsStoreTheSameMessagesOnce(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	var in []ledger.Inbound
@@ -365,9 +365,9 @@ func TestConcurrentBookingsOfTheSameMessagesBookThemOnce(t *testing.T) {
 		rig.l, connect(t, ledger.Config{URL: rig.url}),
 		connect(t, ledger.Config{URL: rig.url}),
 	}
-	var bookings sync.WaitGroup
+	var calls sync.WaitGroup
 	for k, l := range ledgers {
-		bookings.Go(func() {
+		calls.Go(func() {
 			mine := slices.Clone(in)
 			slices.SortFunc(mine, func(a, b ledger.Inbound) int {
 				return strings.Compare(b.Reference, a.Reference) * (1 - 2*(k%2))
@@ -379,7 +379,7 @@ func TestConcurrentBookingsOfTheSameMessagesBookThemOnce(t *testing.T) {
 			}
 		})
 	}
-	bookings.Wait()
+	calls.Wait()
 	got := published(t, ledgers[0])
 	slices.Sort(got)
 	if n := len(got); n != 40 || len(slices.Compact(got)) != 40 {

@@ -55,7 +55,7 @@ const insertParts = `
 	  @groups::int[], @parts::smallint[], @numbers::smallint[], @bodies::text[],
 	  @received_ats::timestamptz[])`
 
-const insertHeard = `insert into dispatcher.inbound_outbox (keys, "values") values ($1, $2)`
+const insertInboundNotices = `insert into dispatcher.inbound_outbox (keys, "values") values ($1, $2)`
 
 const deleteParts = `delete from dispatcher.inbound_parts where seq = any($1)`
 

@@ -179,7 +179,7 @@ func (t *inboundTx) write(ctx context.Context, conn *pgx.Conn, rest []piece) err
 	}
 	t.queueChanges(batch)
 	if len(t.keys) > 0 {
-		batch.Queue(insertHeard, t.keys, t.values)
+		batch.Queue(insertInboundNotices, t.keys, t.values)
 	}
 	var tag string
 	batch.Queue("commit").Exec(func(ct pgconn.CommandTag) error {

@@ -14,15 +14,15 @@ import (
 // their own.
 type Outbox struct {
 	*db
-	out, heard outboxPublisher
+	out, inbound outboxPublisher
 }
 
 // The advisory lock of the process that publishes notices, and that of the process that publishes
 // messages of subscribers. A session lock ends with its session, so the leader can always reach the
 // database.
 const (
-	leadership      int64 = 0x6c65646765720002
-	leadershipHeard int64 = 0x6c65646765720007
+	leadership        int64 = 0x6c65646765720002
+	leadershipInbound int64 = 0x6c65646765720007
 )
 
 // deleteTimeout bounds the deletion of published notices when the leadership is given up. Those
@@ -62,7 +62,7 @@ func (s *Outbox) Publish(
 func (s *Outbox) PublishInbound(
 	ctx context.Context, limit int, send func(context.Context, []Notice) error,
 ) (int, error) {
-	return s.heard.publish(ctx, limit, send)
+	return s.inbound.publish(ctx, limit, send)
 }
 
 func newOutbox(d *db) *Outbox {
@@ -72,9 +72,9 @@ func newOutbox(d *db) *Outbox {
 			db: d, lock: leadership,
 			read: selectOutbox, remove: removePublished, barrier: barrierOutbox,
 		},
-		heard: outboxPublisher{
-			db: d, lock: leadershipHeard,
-			read: selectHeard, remove: removeHeard, barrier: barrierHeard,
+		inbound: outboxPublisher{
+			db: d, lock: leadershipInbound,
+			read: selectInbound, remove: removeInbound, barrier: barrierInbound,
 		},
 	}
 }
@@ -82,7 +82,7 @@ func newOutbox(d *db) *Outbox {
 // resign gives up both leaderships.
 func (s *Outbox) resign() {
 	s.out.resign()
-	s.heard.resign()
+	s.inbound.resign()
 }
 
 // outboxPublisher publishes one outbox.
@@ -190,27 +190,27 @@ func (o *outboxPublisher) resign() {
 
 const (
 	removePublished = `delete from dispatcher.outbox where seq = any($1)`
-	removeHeard     = `delete from dispatcher.inbound_outbox where seq = any($1)`
+	removeInbound   = `delete from dispatcher.inbound_outbox where seq = any($1)`
 )
 
-// barrierOutbox and barrierHeard are replicationBarrier, unless there is nothing to publish.
+// barrierOutbox and barrierInbound are replicationBarrier, unless there is nothing to publish.
 const (
 	barrierOutbox = `
 	select 1 from pg_logical_emit_message(true, 'dispatcher', '')
 	where exists (select from dispatcher.outbox)`
-	barrierHeard = `
+	barrierInbound = `
 	select 1 from pg_logical_emit_message(true, 'dispatcher', '')
 	where exists (select from dispatcher.inbound_outbox)`
 )
 
-// selectOutbox and selectHeard read rows by seq until they hold $1 notices.
+// selectOutbox and selectInbound read rows by seq until they hold $1 notices.
 const (
 	selectOutbox = `
 	select seq, created_at, kind, keys, "values", coalesce(headers::text, '') from (
 	  select *, sum(cardinality(keys)) over (order by seq) - cardinality(keys) as before
 	  from (select * from dispatcher.outbox order by seq limit $1) o
 	) o where before < $1 order by seq`
-	selectHeard = `
+	selectInbound = `
 	select seq, created_at, 'inbound', keys, "values", '' from (
 	  select *, sum(cardinality(keys)) over (order by seq) - cardinality(keys) as before
 	  from (select * from dispatcher.inbound_outbox order by seq limit $1) o

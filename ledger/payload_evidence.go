@@ -7,9 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Words of facts.payload_evidence.
+// Words of facts.payload_evidence for what is not intact.
 const (
-	PayloadIntact    = "intact"
 	PayloadGone      = "gone"
 	PayloadUnhashed  = "unhashed"
 	PayloadChanged   = "changed"

@@ -248,8 +248,8 @@ func (s *attemptStatus) acceptByReceipt() {
 	s.accepted, s.outcome, s.left = true, provider.Accepted.String(), s.within
 }
 
-// wait makes rows awaited for as long as their attempt is: those that a key made, and all rows of
-// an attempt for which a number of receipts is stored. due_at of such a row only says when it is
+// wait marks parts as awaited while their attempt still awaits receipts: parts that a key made, and
+// all parts if the number of expected receipts is stored. due_at of such a row only says when it is
 // read again.
 func (s *attemptStatus) wait() {
 	for i := range s.parts {

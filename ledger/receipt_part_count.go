@@ -12,8 +12,8 @@ import (
 //
 // An attempt has a number of expected receipts: one for each part that was taken or may have been,
 // or one for the whole where the provider does not report parts. A copy is delivered when all
-// expected receipts say so. It is not enough that those that came say so: a receipt of one part
-// says nothing about the others.
+// expected receipts say so. If only some have come, it is not enough that these say so: a receipt
+// of one part says nothing about the others.
 
 // codeUnsent is the code of a copy of which a part was certainly not taken.
 const codeUnsent = "unsent"

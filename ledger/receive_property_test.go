@@ -43,10 +43,10 @@ var lastWords = []provider.ReceiptState{provider.Delivered, provider.Undelivered
 type life struct {
 	answers []string
 	deeds   []deed
-	// rests: the time of the parts with an answer ends before anything is known of the others.
-	rests   bool
-	expired bool // in the end the time of all receipts is over
-	mute    bool // no receipts are expected
+	// endsEarly: the time of the parts with an answer ends before anything is known of the others.
+	endsEarly bool
+	expired   bool // in the end the time of all receipts is over
+	mute      bool // no receipts are expected
 }
 
 // known reports whether the provider answered that it took the message.
@@ -54,9 +54,9 @@ func (l *life) known() bool { return !slices.Contains(l.answers, silent) }
 
 // drawLife draws answers that lead to an accepted or unknown settlement, and events in any order.
 func drawLife(t *rapid.T) life {
-	l := life{expired: rapid.Bool().Draw(t, "expired"), rests: rapid.IntRange(0, 3).Draw(t,
-		"rests") == 0}
-	if l.rests {
+	l := life{expired: rapid.Bool().Draw(t, "expired"), endsEarly: rapid.IntRange(0, 3).Draw(t,
+		"endsEarly") == 0}
+	if l.endsEarly {
 		l.answers = rapid.SampledFrom([][]string{{taken, silent}, {taken, taken, silent}, {
 			taken, silent, silent,
 		}}).Draw(t, "answers")
@@ -89,7 +89,7 @@ func deeds(t *rapid.T, l *life) []deed {
 		}
 	}
 	first, all := []deed{}, []deed{{kind: "settle"}}
-	if l.rests {
+	if l.endsEarly {
 		first, all = []deed{{kind: "settle"}, {kind: "time"}}, nil
 		for i, answer := range l.answers {
 			if answer == silent {

@@ -249,7 +249,7 @@ func TestARepeatThatTookTheRowsOverLeavesTheFirstAttemptAwaited(t *testing.T) {
 		overdue(t, l)
 	}
 	if got := see(`select state from dispatcher.message_states`); got != "no_receipt" {
-		t.Errorf("it rests: %s", got)
+		t.Errorf("its attempt awaits no receipts: %s", got)
 	}
 	if n := see(`select count(*)::text from dispatcher.receipts
 		where due_at is not null`); n != "0" {
@@ -337,7 +337,7 @@ func TestAProvedRestOfAMessageComesToItsEnd(t *testing.T) {
 				overdue(t, l)
 			}
 			if got := see(`select state from dispatcher.message_states`); got != "no_receipt" {
-				t.Errorf("it rests: %s", got)
+				t.Errorf("its attempt awaits no receipts: %s", got)
 			}
 			if n := see(`select count(*)::text from dispatcher.receipts
 				where due_at is not null`); n != "0" {

@@ -17,10 +17,9 @@ said as materialized (
   from unnest(@seqs::bigint[], @attempts::smallint[], @receipts_expected::smallint[])
     as u(seq, attempt, expected)
 ),
--- All attempts of the batch are locked first, in their order, when the batch says something about
--- receipts of an attempt that another process has settled before. The part named done does not lock
--- that attempt, and the statement that corrects it runs after messages and limits are locked,
--- when it must not wait for an attempt.
+-- Locks all attempts of the batch in their order, if the batch says something about receipts of an
+-- attempt that was settled before. The part named done skips that attempt, and the statement
+-- "corrected", which follows, must not wait for its lock: messages and limits are locked by then.
 ahead as materialized (
   select from said s join dispatcher.attempts a on a.message_seq = s.seq and a.attempt = s.attempt
   where exists (

@@ -163,7 +163,7 @@ func (s *site) traffic(t *testing.T, long bool) {
 	}
 }
 
-// dead publishes a record that is no JSON, and one without a number.
+// dead publishes a record that is not JSON, and one without a number.
 func (s *site) dead(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.data, "endpoints.json"))

@@ -166,8 +166,8 @@ const clockTolerance = time.Second
 func clockFinding(c *ledger.Condition) finding {
 	if c.Ahead.Abs()-c.RoundTrip/2 >= clockTolerance {
 		return warned("clock", fmt.Sprintf("the database's clock differs by %s",
-			c.Ahead.Round(time.Millisecond)), "set both by NTP; send_at and expires_at go by the "+
-			"database's")
+			c.Ahead.Round(time.Millisecond)), "set both by NTP; send_at and expires_at are "+
+			"compared with the database's")
 	}
 	return fine("clock", "the database's clock differs by less than %s", clockTolerance)
 }

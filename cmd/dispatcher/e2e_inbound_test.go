@@ -35,7 +35,7 @@ func (s *stage) inbound(n int) (all []inboundRecord) {
 	readTopic(s.t, s.kafka, s.topic("inbound"), func(r *kgo.Record) bool {
 		h := inboundRecord{key: string(r.Key)}
 		if err := json.Unmarshal(r.Value, &h); err != nil {
-			s.t.Fatalf("an inbound message is no JSON: %v", err)
+			s.t.Fatalf("an inbound message is not JSON: %v", err)
 		}
 		if !seen[h.ID] {
 			seen[h.ID] = true

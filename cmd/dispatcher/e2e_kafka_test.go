@@ -201,7 +201,7 @@ func (s *stage) statuses(want map[string]string) map[string][]event {
 	readTopic(s.t, s.kafka, s.topic("status"), func(r *kgo.Record) bool {
 		var e event
 		if err := json.Unmarshal(r.Value, &e); err != nil {
-			s.t.Fatalf("status event is no JSON: %v", err)
+			s.t.Fatalf("status event is not JSON: %v", err)
 		}
 		if e.ID == "" && e.State == "dead" { // the record had no id
 			position := fmt.Sprintf("%s/%d/%d", e.Topic, e.Partition, e.Offset)

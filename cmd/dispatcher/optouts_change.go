@@ -90,21 +90,21 @@ func putOn(done *listChanged) string { return done.sentence("put on the list", "
 // takenOff says how many of the numbers were taken off a list.
 func takenOff(done *listChanged) string { return done.sentence("taken off the list", "not on it") }
 
-// sentence says what happened to the numbers; stood is the reason why the rest did not change.
-func (l *listChanged) sentence(changed, stood string) string {
+// sentence says what happened to the numbers; unchanged says why the others did not change.
+func (l *listChanged) sentence(changed, unchanged string) string {
 	rest := int64(l.Numbers) - l.Changed
 	said := fmt.Sprintf("%d of %d %s", l.Changed, l.Numbers, changed)
 	switch {
 	case rest <= 0:
 		return said + "."
 	case l.Changed == 0 && rest == 1:
-		return said + "; it was " + stood + "."
+		return said + "; it was " + unchanged + "."
 	case l.Changed == 0:
-		return said + "; they were " + stood + "."
+		return said + "; they were " + unchanged + "."
 	case rest == 1:
-		return said + "; the other was " + stood + "."
+		return said + "; the other was " + unchanged + "."
 	}
-	return said + "; the others were " + stood + "."
+	return said + "; the others were " + unchanged + "."
 }
 
 // changeOptOuts makes one change; sentence describes it.
@@ -150,10 +150,10 @@ func (c *cli) optOutsImportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [FILE]",
 		Short: "Put the numbers of a CSV file, or of standard input, on a tenant's opt-out list",
-		Long: `Puts many numbers on a tenant's opt-out list, such as those of the system before.
+		Long: `Puts many numbers on a tenant's opt-out list, for example those of a former system.
 Each line has a number in its first column; columns behind it are not read, and neither is a first
-line whose first column is a heading, without any digit. With a line that holds no number nothing
-is imported, unless --skip is given. To import a file again does no harm.`,
+line whose first column is a heading, without any digit. If a line holds no number, nothing
+is imported, unless you give --skip. To import a file again does no harm.`,
 		Args: arguments(0, 1),
 	}
 	f.addTo(cmd, c)
@@ -236,7 +236,7 @@ func readNumbers(in io.Reader, r numbers.Region) (recipients []string, bad []int
 			return recipients, bad, nil
 		}
 		if parse, ok := errors.AsType[*csv.ParseError](err); ok {
-			return nil, nil, fmt.Errorf("line %d is no CSV: %w", parse.Line, parse.Err)
+			return nil, nil, fmt.Errorf("line %d is not CSV: %w", parse.Line, parse.Err)
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("read the numbers: %w", err)

@@ -74,9 +74,9 @@ func sources() string {
 	return filepath.Dir(filepath.Dir(file))
 }
 
-// imagePath is where the image of a day is kept. Its name has a hash of everything that decides what
-// is in it. When that is not known it returns an error: the sources of this program are not there,
-// or were changed after it was built.
+// imagePath is where the image of a day is kept. Its name has a hash of everything that decides
+// what is in it. When that is not known it returns an error: the sources of this program are not
+// there, or were changed after it was built.
 func imagePath(day, programs, sources string) (string, error) {
 	self, _ := os.Executable() // else there is no such file
 	built, err := os.Stat(self)

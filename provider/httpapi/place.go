@@ -58,7 +58,7 @@ func parsePointer(text string) ([]string, error) {
 		return nil, nil // for readers, as the whole document; the standard writes it as nothing
 	}
 	if !strings.HasPrefix(text, "/") {
-		return nil, fmt.Errorf("%q is no JSON pointer such as /messages/0/id", text)
+		return nil, fmt.Errorf("%q is not a JSON pointer such as /messages/0/id", text)
 	}
 	tokens := strings.Split(text[1:], "/")
 	for i, token := range tokens {
@@ -81,7 +81,7 @@ func (d *document) parseJSON() error {
 	decoder := json.NewDecoder(bytes.NewReader(d.body))
 	decoder.UseNumber()
 	if err := decoder.Decode(&d.tree); err != nil {
-		return errors.New("the body is no JSON")
+		return errors.New("the body is not JSON")
 	}
 	if decoder.More() {
 		return errors.New("the body holds more than one JSON value")

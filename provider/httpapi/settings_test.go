@@ -79,7 +79,7 @@ func TestFaultsOfADescriptionNameTheirPlace(t *testing.T) {
 		},
 		"alphabet unknown":      {"ucs2: unicode", "ucs3: unicode", `alphabet: "ucs3" is neither`},
 		"place of no kind":      {"json:/id", "body:/id", "answer: id: \"body:/id\" is no place"},
-		"pointer without slash": {"json:/id", "json:id", "answer: id: \"id\" is no JSON pointer"},
+		"pointer without slash": {"json:/id", "json:id", "answer: id: \"id\" is not a JSON pointer"},
 		"regexp without group":  {"json:/id", "regexp:^id$", "answer: id: has no group"},
 		"broken regexp":         {"json:/id", "regexp:(", "answer: id: error parsing regexp"},
 		"nothing is accepted": {

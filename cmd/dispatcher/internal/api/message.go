@@ -44,8 +44,8 @@ func (a *API) lookup(
 	}
 	number, ok := numbers.Typed(a.cfg.Region, in.Body.Number)
 	if !ok {
-		return nil, huma.Error422UnprocessableEntity("number is none: write it with plus and " +
-			"country code")
+		return nil, huma.Error422UnprocessableEntity("number is not a phone number: write it " +
+			"with plus and country code")
 	}
 	rows, err := lookup.ByNumber(ctx, a.cfg.Ledger, &lookup.NumberQuery{
 		Keys: a.cfg.Keys, Number: number, Days: in.Body.Days, Before: before,

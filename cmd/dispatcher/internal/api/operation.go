@@ -109,7 +109,7 @@ func by(ctx context.Context, c *Change, m *Match) (control.By, error) {
 	}
 	version, err := strconv.ParseInt(strings.Trim(strings.TrimPrefix(m.IfMatch, "W/"), `"`), 10, 64)
 	if err != nil || version < 0 {
-		return made, huma.Error412PreconditionFailed("If-Match is no ETag of the routing: " +
+		return made, huma.Error412PreconditionFailed("If-Match is not an ETag of the routing: " +
 			"send the ETag of GET /routing with its quotes, such as \"7\", or *")
 	}
 	made.Expect = &version
@@ -147,7 +147,7 @@ const (
 )
 
 func unknownCursor(place string) error {
-	return huma.Error422UnprocessableEntity("cursor is none that a page had: send next of "+
+	return huma.Error422UnprocessableEntity("cursor is not from an earlier page: send next of "+
 		"the page before, or leave it out for the first page",
 		&huma.ErrorDetail{Location: place, Message: "is not known"})
 }

@@ -56,7 +56,7 @@ func (a *API) findOptOuts(
 
 // noNumber refuses a field without repeating its value.
 func noNumber(location string) error {
-	return huma.Error422UnprocessableEntity("what should be a number is none: write it with plus "+
+	return huma.Error422UnprocessableEntity("this is not a phone number: write it with plus "+
 		"and country code", &huma.ErrorDetail{Location: location, Message: "is no number"})
 }
 

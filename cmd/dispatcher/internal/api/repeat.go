@@ -144,7 +144,8 @@ func (a *API) forget(ctx context.Context, request *ledger.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
 	defer cancel()
 	if err := a.cfg.Ledger.Requests.Forget(ctx, request); err != nil {
-		a.cfg.Log.Error().Err(err).Msg("a request of the API that failed keeps its key for a day")
+		a.cfg.Log.Error().Err(err).Msg("the Idempotency-Key of a failed request " +
+			"could not be freed: its client needs another key for a day")
 	}
 }
 

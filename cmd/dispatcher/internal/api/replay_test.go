@@ -115,7 +115,7 @@ func TestADeadRecordIsReplayedCorrected(t *testing.T) {
 		`{"all":true,` + corrected + `}`:                          "name exactly one",
 		`{"records":["a","b"],` + corrected + `}`:                 "name exactly one",
 		`{"records":["a"],"set":{"colour":"blue"},"reason":"x"}`:  "has no field",
-		`{"records":["a"],"set":{"labels":"{tier"},"reason":"x"}`: "labels is no JSON",
+		`{"records":["a"],"set":{"labels":"{tier"},"reason":"x"}`: "labels is not JSON",
 	} {
 		if got := ask(body); got.status != http.StatusUnprocessableEntity ||
 			!strings.Contains(got.body, want) || len(s.published) > 0 {

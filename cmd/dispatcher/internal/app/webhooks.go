@@ -49,17 +49,17 @@ var _ receive.Recorder = contentStore{}
 
 // Record returns nil once all of the content is durable.
 func (c contentStore) Record(
-	ctx context.Context, channel string, heard *provider.CallbackContent,
+	ctx context.Context, channel string, content *provider.CallbackContent,
 ) error {
-	if len(heard.Receipts) > 0 {
-		if err := c.receipts.Record(ctx, channel, heard.Receipts); err != nil {
+	if len(content.Receipts) > 0 {
+		if err := c.receipts.Record(ctx, channel, content.Receipts); err != nil {
 			return err
 		}
 	}
-	if len(heard.Inbound) == 0 {
+	if len(content.Inbound) == 0 {
 		return nil
 	}
-	return c.inbound.Record(ctx, channel, heard.Inbound)
+	return c.inbound.Record(ctx, channel, content.Inbound)
 }
 
 // webhooksTimeout bounds the stop of the webhooks. A provider repeats a call without an answer.

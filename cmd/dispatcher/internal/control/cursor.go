@@ -13,7 +13,7 @@ import (
 )
 
 // ErrCursor means that no page had this cursor.
-var ErrCursor = errors.New("cursor is none that a page had")
+var ErrCursor = errors.New("cursor is not from an earlier page")
 
 // mostMicros is the last time that a cursor may have, in microseconds: PostgreSQL takes no year
 // beyond 294276.

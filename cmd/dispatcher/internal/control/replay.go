@@ -193,7 +193,7 @@ func (r *replay) compose(
 	switch {
 	case errors.Is(err, envelope.ErrNoObject) && r.how.Whole == nil:
 		r.done.NoPayload = true
-		return nil, nil, "is no JSON object, so no field of it can be changed", nil
+		return nil, nil, "is not a JSON object, so no field of it can be changed", nil
 	case err != nil:
 		return nil, nil, "", refuse(err)
 	}

@@ -51,7 +51,7 @@ func loweredWeights(route *config.Route) []string {
 		if w.Weight != w.Configured {
 			warnings = append(warnings, fmt.Sprintf(
 				"Because of failures health weighting keeps %s at the effective weight %s instead "+
-					"of %s: draws go by that, and so do the intervals.", w.Channel, w.Weight,
+					"of %s: draws and intervals use the effective weight.", w.Channel, w.Weight,
 				w.Configured))
 		}
 	}

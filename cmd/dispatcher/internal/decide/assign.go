@@ -147,9 +147,9 @@ func (a *assigner) decide(t *Task) decision {
 	return d
 }
 
-// withoutChannel ends a message that can no longer be sent, and makes one wait that no channel may
-// have yet; done is false for any other. A message that is repeated under its key may have been
-// sent before, so no reason found here fails it.
+// withoutChannel decides about messages that need no choice of a channel: those that end, and those
+// that wait whatever the channels are. done is false for all others. A message that is repeated
+// under its key may have been sent before, so no reason found here fails it.
 func (a *assigner) withoutChannel(t *Task) (d decision, done bool) {
 	switch {
 	case t.withdrawn:

@@ -27,7 +27,7 @@ import (
 // ErrStaleRouting says that between plan and claim the routing changed, or the hours of a route
 // began or ended.
 var ErrStaleRouting = errors.New(
-	"the routing, or the hours that its routes go by, changed while the batch was planned",
+	"the routing changed, or the hours of a route began or ended, while the batch was planned",
 )
 
 // MaxNeeded bounds how many scopes of due rows a claim remembers for the next ones.
@@ -181,18 +181,20 @@ func Batch(p *Plan, seen *ledger.Seen, snapshot *Snapshot) (*Decided, error) {
 	}
 	order := ordered(decided.Tasks, decided.Intakes, decided.Now)
 	decided.Attempts = make([]Attempt, 0, len(order))
-	var lately, left, covered []int // scopes that due rows still need, and those of one task
+	// scopes of due rows: of those that were decided, of those left because they were not locked,
+	// and of one
+	var used, missed, ofOne []int
 	locked := false
 	for _, i := range order {
 		t := &decided.Tasks[i]
 		if decided.Intakes[i] == ledger.Due {
-			covered, locked = a.counters.covers(covered[:0], t)
+			ofOne, locked = a.counters.covers(ofOne[:0], t)
 			if !locked && !t.optedOut {
 				decided.Unlocked, decided.Decisions[i].Unlocked = true, true
-				left = remembered(left, covered)
+				missed = remembered(missed, ofOne)
 				continue
 			}
-			lately = remembered(lately, covered)
+			used = remembered(used, ofOne)
 			if p.lacksAnswer(t, decided.Now, snapshot.Answers) {
 				decided.Unasked = append(decided.Unasked, i)
 				continue
@@ -204,7 +206,7 @@ func Batch(p *Plan, seen *ledger.Seen, snapshot *Snapshot) (*Decided, error) {
 			decided.Attempts = append(decided.Attempts, newAttempt(t, &d))
 		}
 	}
-	for _, place := range remembered(left, lately) {
+	for _, place := range remembered(missed, used) {
 		decided.Needed = append(decided.Needed, a.counters.index.at(place).ScopeRef)
 	}
 	decided.Full = a.full.messages

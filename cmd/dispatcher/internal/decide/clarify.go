@@ -32,8 +32,8 @@ type search struct {
 	Can     provider.Capabilities
 	account string // identifies the settings of the channel
 	// Begun is when the first attempt under the key was claimed, by the database's clock. reach is how
-	// long after its claim an attempt may still leave. So a key can be used for as long as the
-	// provider recognises it, less reach.
+	// long after its claim an attempt may still leave. So the last attempt under the key must be
+	// claimed reach before the provider no longer recognises it.
 	Begun time.Time
 	reach time.Duration
 	// Received says that a receipt with our key came before the attempt had an outcome.
@@ -176,8 +176,8 @@ func PauseOfLookup(asked int) time.Duration {
 }
 
 // cannotRepeat reports whether a due row waits to be submitted again under its key but must not be:
-// the time for that is over, the channel is gone, or it now belongs to another account, which does
-// not know the key. The resolution of ambiguities decides about such a row.
+// the time for that is over, the channel is gone, or it now uses another account, at which the
+// provider does not recognise the key. The resolution of ambiguities decides about such a row.
 func (a *assigner) cannotRepeat(t *Task) bool {
 	if t.Row.SameKey == "" {
 		return false

@@ -15,8 +15,8 @@ type Change struct {
 	Remove bool
 }
 
-// ErrNoObject means that a record is no JSON object, so no field of it can be changed.
-var ErrNoObject = errors.New("the record is no JSON object")
+// ErrNoObject means that a record is not a JSON object, so no field of it can be changed.
+var ErrNoObject = errors.New("the record is not a JSON object")
 
 // Edit changes fields of a record, which need not be a valid envelope. Other fields stay unchanged.
 // A changed field that occurred twice occurs once afterwards. Errors contain no values.
@@ -69,7 +69,7 @@ func (c *Change) json() (string, error) {
 	case f&(fieldLabels|fieldSelectors|fieldMetadata) == 0:
 		return string(appendString(nil, c.Value)), nil
 	case !utf8.ValidString(c.Value) || !json.Valid([]byte(c.Value)):
-		return "", fmt.Errorf("%s is no JSON", c.Field)
+		return "", fmt.Errorf("%s is not JSON", c.Field)
 	}
 	return c.Value, nil
 }

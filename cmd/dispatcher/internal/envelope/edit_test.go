@@ -45,9 +45,9 @@ func TestEditRefusesWhatItCannotChange(t *testing.T) {
 		}
 	}
 	for want, changes := range map[string][]envelope.Change{
-		`no field "colour"`:   {{Field: "colour", Value: "+447700900123"}},
-		"metadata is no JSON": {{Field: "metadata", Value: "+447700900123"}},
-		"to is changed twice": {{Field: "to", Remove: true}, {Field: "to", Value: "+447700900123"}},
+		`no field "colour"`:    {{Field: "colour", Value: "+447700900123"}},
+		"metadata is not JSON": {{Field: "metadata", Value: "+447700900123"}},
+		"to is changed twice":  {{Field: "to", Remove: true}, {Field: "to", Value: "+447700900123"}},
 	} {
 		_, err := envelope.Edit([]byte(`{}`), changes...)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "7700") {

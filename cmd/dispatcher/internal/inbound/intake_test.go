@@ -24,13 +24,13 @@ import (
 
 func TestMain(m *testing.M) { ledgertest.Main(m) }
 
-// scriptedStore answers bookings as its script says.
+// scriptedStore answers calls as its script says.
 type scriptedStore struct {
 	// answer returns the error of the next write; nil always stores.
 	answer func(in []ledger.Inbound) error
 
 	mu       sync.Mutex
-	tried    [][]string // guarded by mu: the ids of each booking
+	tried    [][]string // guarded by mu: the ids of each call
 	texts    []string   // guarded by mu: what was stored
 	sweeps   int        // guarded by mu
 	overdue  []int      // guarded by mu: how many the next sweeps abandon
@@ -94,8 +94,8 @@ func (s *scriptedStore) sweepCounts() (sweeps, forgot int, after time.Duration) 
 	return s.sweeps, s.forgot, s.waitTime
 }
 
-// bookings returns the ids of each attempted booking.
-func (s *scriptedStore) bookings() [][]string {
+// calls returns the ids of each attempted call.
+func (s *scriptedStore) calls() [][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.tried)
@@ -189,8 +189,8 @@ func TestMessagesAreStoredTogetherAndInOrder(t *testing.T) {
 		}
 		r.run()
 		callers.Wait()
-		if got, n := store.stored(), len(store.bookings()); !slices.Equal(got, want) || n != 1 {
-			t.Errorf("%d bookings of %v", n, got)
+		if got, n := store.stored(), len(store.calls()); !slices.Equal(got, want) || n != 1 {
+			t.Errorf("%d calls of %v", n, got)
 		}
 		r.stop()
 	})
@@ -205,15 +205,15 @@ func TestALongCallbackIsStoredInPieces(t *testing.T) {
 		if err := r.Record(t.Context(), "a", make([]provider.Inbound, 2*maxBatch+1)); err != nil {
 			t.Fatal(err)
 		}
-		if n, bookings := len(store.stored()), len(store.bookings()); n != 2*maxBatch+1 ||
-			bookings != 3 {
-			t.Errorf("%d messages in %d bookings", n, bookings)
+		if n, calls := len(store.stored()), len(store.calls()); n != 2*maxBatch+1 ||
+			calls != 3 {
+			t.Errorf("%d messages in %d calls", n, calls)
 		}
 		r.stop()
 	})
 }
 
-func TestABookingIsRepeatedUnderTheSameIDs(t *testing.T) {
+func TestMessagesAreRecordedAgainUnderTheSameIDs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		failures := 2
@@ -228,7 +228,7 @@ func TestABookingIsRepeatedUnderTheSameIDs(t *testing.T) {
 		if !r.Take("a", text("hello")) {
 			t.Error("the message was not acknowledged")
 		}
-		if tried := store.bookings(); len(tried) != 3 || !slices.Equal(tried[0], tried[2]) {
+		if tried := store.calls(); len(tried) != 3 || !slices.Equal(tried[0], tried[2]) {
 			t.Errorf("tried %v", tried)
 		}
 		r.stop()
@@ -292,7 +292,7 @@ func TestWhoGivesUpIsNotStored(t *testing.T) {
 	})
 }
 
-func TestABookingUnderWayIsWaitedFor(t *testing.T) {
+func TestACallUnderWayIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		commit := make(chan struct{})
@@ -446,7 +446,7 @@ func TestConfigurationsThatLackAPartAreRefused(t *testing.T) {
 	}
 }
 
-// farStore takes four seconds for a booking, as over a new connection to a database a second away.
+// farStore takes four seconds for a call, as over a new connection to a database a second away.
 type farStore struct{ *scriptedStore }
 
 func (s farStore) Record(
@@ -460,9 +460,9 @@ func (s farStore) Record(
 	}
 }
 
-// TestABookingInADatabaseThatIsFarAwayIsNotCutOff: the provider gets its answer when the booking is
+// TestACallInADatabaseThatIsFarAwayIsNotCutOff: the provider gets its answer when the call is
 // done.
-func TestABookingInADatabaseThatIsFarAwayIsNotCutOff(t *testing.T) {
+func TestACallInADatabaseThatIsFarAwayIsNotCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &scriptedStore{}

@@ -261,7 +261,7 @@ func TestNoticesReachTheirTopicWithKeyAndHeaders(t *testing.T) {
 		},
 	)
 	o.inbound = []ledger.Notice{
-		{Kind: ledger.Heard, Key: "+447700900123", Value: []byte(`{"id":"i"}`)},
+		{Kind: ledger.InboundNotice, Key: "+447700900123", Value: []byte(`{"id":"i"}`)},
 	}
 	runPublisher(t, o, nil, seeds(c)...)
 	o.awaitEmpty(t)
@@ -407,7 +407,7 @@ func TestStatusEventsDoNotWaitForTheTopicOfInboundMessages(t *testing.T) {
 	}
 	t.Cleanup(c.Close)
 	o := newOutbox()
-	o.inbound = []ledger.Notice{{Kind: ledger.Heard, Key: "+447700900123", Value: []byte("x")}}
+	o.inbound = []ledger.Notice{{Kind: ledger.InboundNotice, Key: "+447700900123", Value: []byte("x")}}
 	var log bytes.Buffer
 	stop := runPublisher(t, o, &log, seeds(c)...)
 	for range 3 {

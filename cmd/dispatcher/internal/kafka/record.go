@@ -55,7 +55,7 @@ func (p *Publisher) fill(r *kgo.Record, n *ledger.Notice, room []byte) []byte {
 		r.Value = slices.Clip(room[begin:])
 	case ledger.Letter:
 		r.Topic = p.cfg.DeadTopic
-	case ledger.Heard:
+	case ledger.InboundNotice:
 		r.Topic = p.cfg.InboundTopic
 	}
 	if n.Key != "" {

@@ -62,7 +62,7 @@ func TestAWaveHoldsOneNoticeOfAKeyAndTheNextOnesFollow(t *testing.T) {
 			[][]string{{"a1", "b1", "c1"}, {"a2", "b2", "c2"}},
 		},
 		{
-			"a key that has more waits alone", of(ledger.Heard, "a1", "b1", "a2", "a3", "b2"),
+			"a key that has more waits alone", of(ledger.InboundNotice, "a1", "b1", "a2", "a3", "b2"),
 			[][]string{{"a1", "b1"}, {"a2", "b2"}, {"a3"}},
 		},
 		{

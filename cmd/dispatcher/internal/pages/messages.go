@@ -62,7 +62,7 @@ func (s *Server) findMessage(w http.ResponseWriter, r *request) error {
 func (s *Server) findByNumber(w http.ResponseWriter, r *request) error {
 	number, ok := numbers.Typed(s.cfg.Region, r.PostFormValue("number"))
 	if !ok {
-		return refuse("the number is none: write it with plus and country code")
+		return refuse("this is not a phone number: write it with plus and country code")
 	}
 	days, err := strconv.Atoi(r.PostFormValue("days"))
 	if err != nil || days < 1 || days > mostFindDays {

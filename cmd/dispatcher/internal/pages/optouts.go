@@ -86,7 +86,7 @@ func (s *Server) changeOptOut(w http.ResponseWriter, r *request) error {
 func (s *Server) recipient(r *request) (tenant, number string, err error) {
 	number, ok := numbers.Typed(s.cfg.Region, r.PostFormValue("number"))
 	if !ok {
-		return "", "", refuse("the number is none: write it with plus and country code")
+		return "", "", refuse("this is not a phone number: write it with plus and country code")
 	}
 	return strings.TrimSpace(r.PostFormValue("tenant")), number, nil
 }

@@ -78,7 +78,7 @@ func lagOf(lanes []status.Lane) *int64 {
 	return &sum
 }
 
-// LagHigh reports whether the lag deserves a look.
+// LagHigh reports whether the lag is shown as a warning: it is large, or not known.
 func (p *overviewPage) LagHigh() bool { return p.Lag == nil || *p.Lag >= 10_000 }
 
 // routesOf returns the routes in the order of the document.

@@ -32,7 +32,8 @@ const leastOlder = 4
 func (d *Dispatcher) Handle(ctx context.Context, jobs []decide.Job) error {
 	d.handling.Add(1)
 	defer d.handling.Done()
-	jobs, again := distinct(jobs) // the ledger will find again to be duplicates of the first ones
+	// again are later jobs with the same id. The ledger then finds them to be duplicates or conflicts.
+	jobs, again := distinct(jobs)
 	pause, alone := firstPause, false
 	for len(jobs) > 0 {
 		batch, due := jobs[:min(len(jobs), d.slots.size())], 0
@@ -292,11 +293,11 @@ func (d *Dispatcher) reach() time.Duration { return d.cfg.SendTimeout + recovery
 func (d *Dispatcher) acquire(
 	ctx context.Context, c *claim, due int,
 ) (from *slots, got int, err error) {
-	held, err := d.awaitRoom(ctx, c)
+	stuck, err := d.awaitRoom(ctx, c)
 	if err != nil {
 		return nil, 0, err
 	}
-	n, enough := c.plan.Wanted()+due, max(d.slots.size()-held, 1)
+	n, enough := c.plan.Wanted()+due, max(d.slots.size()-stuck, 1)
 	if n > 0 && d.firstLane(c.plan.Jobs) {
 		return acquireEither(ctx, n, enough, d.slots, d.firstLaneSlots)
 	}

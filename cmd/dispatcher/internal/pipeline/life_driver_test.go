@@ -826,7 +826,7 @@ func (m *messageLife) check() {
 	m.must(err)
 	wrong := func(format string, args ...any) {
 		m.t.Helper()
-		m.t.Fatalf("%s\n%s\nledger: %s", fmt.Sprintf(format, args...), m.trace(), m.books(&r))
+		m.t.Fatalf("%s\n%s\nledger: %s", fmt.Sprintf(format, args...), m.trace(), m.stored(&r))
 	}
 	if want := m.history.ends(); !slices.Contains(want, r.Message.State) {
 		wrong("it is %s %s, and should be %v", r.Message.State, r.Message.Reason, want)
@@ -919,8 +919,8 @@ func (m *messageLife) checkSubmission(s *submission, r *ledger.Record, wrong fun
 	}
 }
 
-// books describes the ledger's record.
-func (m *messageLife) books(r *ledger.Record) string {
+// stored describes the ledger's record.
+func (m *messageLife) stored(r *ledger.Record) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %q flagged %t", r.Message.State, r.Message.Reason,
 		r.Message.PossibleDuplicate)

@@ -218,26 +218,26 @@ const (
 // enough is how many of so many slots are enough for a claim that need not wait for more.
 func enough(slots int) int { return max(slots*3/4, 1) }
 
-// awaitRoom waits until the channels have room for the claim's jobs, see Fits. If they have none
-// for some job, the claim keeps these jobs, and the next claim takes the others:
+// awaitRoom waits until the channels have room for the claim's jobs, see Fits. If some job has no
+// room, the claim keeps only these jobs, and the next claim takes the rest:
 //
 //	at once                 those before it, if they are most of the jobs and their slots are free
 //	after roomTime          those before it, if there are any
 //	after longestRoomTime   all: those without room will wait in the database
 //
-// held is how many slots are stuck.
-func (d *Dispatcher) awaitRoom(ctx context.Context, c *claim) (held int, err error) {
+// It returns how many slots are stuck.
+func (d *Dispatcher) awaitRoom(ctx context.Context, c *claim) (stuck int, err error) {
 	for began := time.Now(); ; {
-		each, held := d.rooms(c.plan.Routing)
+		each, stuck := d.rooms(c.plan.Routing)
 		n, all := c.plan.Fits(each, c.unready)
 		waited := time.Since(began)
 		switch {
 		case all || waited >= longestRoomTime:
-			return held, nil
+			return stuck, nil
 		case n > 0 && waited >= roomTime,
-			n >= enough(len(c.plan.Tasks)) && d.slots.has(min(n, d.slots.size()-held)):
+			n >= enough(len(c.plan.Tasks)) && d.slots.has(min(n, d.slots.size()-stuck)):
 			c.plan.Keep(n)
-			return held, nil
+			return stuck, nil
 		}
 		if !ledger.Pause(ctx, roomLook) {
 			return 0, ctx.Err()

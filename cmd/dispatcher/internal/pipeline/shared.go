@@ -115,14 +115,14 @@ func (d *Dispatcher) dropIdleTenants(ctx context.Context) error {
 func (d *Dispatcher) present(ctx context.Context) error {
 	p, err := d.cfg.Ledger.Limits.Present(ctx)
 	if err != nil {
-		return fmt.Errorf("look at the limits: %w", err)
+		return fmt.Errorf("read the limits: %w", err)
 	}
 	d.cfg.Metrics.limits.latest.Store(
 		gaugeStateOf(&p, d.routing.Load(), d.instances.Load(), d.cfg.Region),
 	)
 	queues, err := d.cfg.Ledger.Claims.Queues(ctx)
 	if err != nil {
-		return fmt.Errorf("look at the queues: %w", err)
+		return fmt.Errorf("count the queues: %w", err)
 	}
 	d.cfg.Metrics.queues.latest.Store(queueStateOf(queues, d.routing.Load().Lanes, p.Now))
 	return nil

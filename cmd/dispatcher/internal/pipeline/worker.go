@@ -19,8 +19,9 @@ const (
 	// sweepInterval is how often the feeder checks for attempts that can no longer leave while they
 	// wait for a sender.
 	sweepInterval = 10 * time.Millisecond
-	// hurry: an attempt whose latest time is this soon after its claim may become late in a queue.
-	hurry = 2 * time.Second
+	// urgentWithin: an attempt that must leave within this time after its claim is urgent, because it
+	// may become late while it waits for a sender.
+	urgentWithin = 2 * time.Second
 )
 
 // worker sends what has been claimed for one channel, each attempt at its release time. The feeder
@@ -45,7 +46,7 @@ type worker struct {
 	lately   answersLately
 
 	sending       atomic.Int32 // senders busy
-	waitingUrgent atomic.Int32 // due attempts in a hurry that wait for a sender
+	waitingUrgent atomic.Int32 // urgent attempts that are due and wait for a sender
 
 	// throttledUntil is when the longest pause that the provider asked for ends, in nanoseconds since
 	// began, so that a change of the wall clock does not matter. throttles counts the throttled
@@ -209,11 +210,11 @@ func (w *worker) sendBack(attempts []*openAttempt, now time.Time) {
 	}
 }
 
-// count sets how many attempts in a hurry wait for a sender: all that are due, if the next one is
-// in a hurry.
+// count sets how many urgent attempts wait for a sender: all that are due, if the next one is
+// urgent.
 func (w *worker) count(next *openAttempt) {
 	n := 0
-	if next != nil && !next.latest.IsZero() && next.latest.Sub(next.claimed) < hurry {
+	if next != nil && !next.latest.IsZero() && next.latest.Sub(next.claimed) < urgentWithin {
 		n = w.schedule.waiting()
 	}
 	w.waitingUrgent.Store(int32(n)) //nolint:gosec // At most Config.MaxUnsettled.
@@ -307,7 +308,7 @@ func (w *worker) applyThrottle(result *provider.Result) {
 	case provider.Throttled:
 		pause := result.RetryAfter
 		if pause <= 0 {
-			pause = decide.PauseWhenUntimed << min(w.untimed()-1, 4)
+			pause = decide.PauseWhenUntimed << min(w.countThrottled()-1, 4)
 		}
 		raise(&w.throttledUntil, int64(time.Since(w.began)+min(pause, decide.LongestRetryAfter)))
 	case provider.Accepted:
@@ -318,9 +319,9 @@ func (w *worker) applyThrottle(result *provider.Result) {
 	}
 }
 
-// untimed counts a throttled answer without a Retry-After, at most once a second: the answers to
-// one burst count as one.
-func (w *worker) untimed() int32 {
+// countThrottled counts a throttled answer without a Retry-After, and returns how many there were
+// since the last accepted one. The answers to one burst, within a second, count as one.
+func (w *worker) countThrottled() int32 {
 	now, last := int64(time.Since(w.began)), w.counted.Load()
 	if w.throttles.Load() > 0 && now-last < int64(time.Second) ||
 		!w.counted.CompareAndSwap(last, now) {

@@ -27,8 +27,9 @@ const (
 	plotHeight = 320
 )
 
-// Colours are told apart by brightness too, for print and for readers who do not see them all
-// (Okabe and Ito). The second half are the same, paler: for what was agreed.
+// plotColours are those of Okabe and Ito, which also differ in brightness: for print, and for
+// readers who do not see all colours. The paler ones, for light and dark pages, are for what was
+// agreed.
 var (
 	plotColours = []string{"#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"}
 	paleColours = []string{"#99C7E0", "#F5D899", "#99D8C7", "#EBC9DC", "#BBE1F6", "#EEBF99"}
@@ -124,7 +125,7 @@ func routesIn(r *report.Range) (routes []string) {
 	return routes
 }
 
-// currenciesOf are those that something cost in.
+// currenciesOf lists the currencies in which something was spent.
 func currenciesOf(r *report.Range) (currencies []string) {
 	for i := range r.Rows {
 		if row := &r.Rows[i]; row.CostMicros > 0 && !slices.Contains(currencies, row.Currency) {

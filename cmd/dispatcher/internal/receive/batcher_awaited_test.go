@@ -66,9 +66,9 @@ func counts(all []*answers) (n [3]int) {
 	return n
 }
 
-// TestABookingIsAcknowledgedQuickly: providers use few connections with small windows, so latency
+// TestReceiptsAreAcknowledgedQuickly: providers use few connections with small windows, so latency
 // limits the throughput.
-func TestABookingIsAcknowledgedQuickly(t *testing.T) {
+func TestReceiptsAreAcknowledgedQuickly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &journalStore{}

@@ -332,7 +332,7 @@ func TestWhatCouldNotBeStoredIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestASlowDatabaseIsNotWaitedForLong: booking has a deadline that is shorter than the providers'.
+// TestASlowDatabaseIsNotWaitedForLong: call has a deadline that is shorter than the providers'.
 func TestASlowDatabaseIsNotWaitedForLong(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
@@ -376,8 +376,8 @@ func TestTheSameCallbackTwiceAtOnceIsStoredOnce(t *testing.T) {
 	}
 }
 
-// TestACallerThatHangsUpDoesNotUndoTheBooking: a running booking continues.
-func TestACallerThatHangsUpDoesNotUndoTheBooking(t *testing.T) {
+// TestACallerThatHangsUpUndoesNothing: a running call continues.
+func TestACallerThatHangsUpUndoesNothing(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
 	entered, gone := make(chan struct{}), make(chan struct{})

@@ -186,7 +186,7 @@ func flat(h http.Header) (all []string) {
 	return all
 }
 
-// BenchmarkWebhooks measures the listener alone: a hundred callers, booking takes no time.
+// BenchmarkWebhooks measures the listener alone: a hundred callers, storing takes no time.
 func BenchmarkWebhooks(b *testing.B) {
 	w, err := ListenWebhooks(b.Context(), WebhookConfig{
 		Address: "127.0.0.1:0",

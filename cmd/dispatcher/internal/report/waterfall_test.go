@@ -313,7 +313,7 @@ func TestTheFootnoteNamesTheVersions(t *testing.T) {
 }
 
 // TestTheFootnoteHasTheAgreedSharesByTime, where they are not those by messages: a version that was
-// in force for most of the day may have had few messages. Verdicts go by messages.
+// in force for most of the day may have had few messages. Verdicts count messages.
 func TestTheFootnoteHasTheAgreedSharesByTime(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)

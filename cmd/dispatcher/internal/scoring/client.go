@@ -10,7 +10,7 @@
 //	call.go      one HTTP exchange
 //	ask.go       one question in as many calls as needed, within its deadline
 //	gate.go      how many calls a function gets at once
-//	flight.go    equal questions at the same time share one asking
+//	pending.go   equal questions at the same time are asked once
 //	cache.go     answers that have not expired
 //	pause.go     functions that are not called for a while after a failure
 package scoring
@@ -44,13 +44,13 @@ type Config struct {
 
 // Client asks scoring functions. It is safe for concurrent use.
 type Client struct {
-	public  *http.Client // refuses private addresses
-	private *http.Client
-	metrics *metrics
-	cache   *cache
-	flights *flights
-	states  *functionStates
-	gates   *gates
+	public    *http.Client // refuses private addresses
+	private   *http.Client
+	metrics   *metrics
+	cache     *cache
+	questions *questions
+	states    *functionStates
+	gates     *gates
 }
 
 // New returns a Client. Close releases its connections.
@@ -60,7 +60,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	return &Client{
 		public: newHTTP(false), private: newHTTP(true),
-		metrics: newMetrics(cfg.Registry), cache: newCache(), flights: newFlights(),
+		metrics: newMetrics(cfg.Registry), cache: newCache(), questions: newQuestions(),
 		states: newFunctionStates(), gates: newGates(),
 	}, nil
 }
@@ -107,44 +107,44 @@ func (c *Client) Scores(
 			c.metrics.question(q.Route, answeredByCache)
 			return decide.Scores{Values: values, Trouble: word}
 		}
-		flight, leads := c.flights.join(key)
-		if leads {
-			return c.lead(ctx, f, q, key, flight)
+		question, mustAsk := c.questions.begin(key)
+		if mustAsk {
+			return c.askForAll(ctx, f, q, key, question)
 		}
 		select {
-		case <-flight.done:
+		case <-question.done:
 		case <-ctx.Done():
 			return decide.Scores{Trouble: decide.FunctionTimeout}
 		}
-		if !flight.abandoned {
+		if !question.abandoned {
 			c.metrics.question(q.Route, answeredByOther)
-			return flight.scores
+			return question.scores
 		}
 	}
 }
 
-// lead asks on behalf of all callers with an equal question.
-func (c *Client) lead(
-	ctx context.Context, f *decide.Function, q *decide.ScoreQuestion, key key, flight *flight,
+// askForAll asks on behalf of all callers with an equal question.
+func (c *Client) askForAll(
+	ctx context.Context, f *decide.Function, q *decide.ScoreQuestion, key key, question *pending,
 ) decide.Scores {
-	defer c.flights.land(key, flight)
+	defer c.questions.end(key, question)
 	function := identify(f)
 	if word := c.states.paused(function, time.Now()); word != "" {
-		return c.whilePaused(q, word, flight)
+		return c.whilePaused(q, word, question)
 	}
 	n, came := calls(f, q), time.Now()
 	gate := c.gates.arrive(function)
 	defer c.gates.depart(function)
 	if err := gate.enter(ctx, n); err != nil {
 		c.metrics.question(q.Route, answeredByNobody)
-		flight.abandoned = true
+		question.abandoned = true
 		return decide.Scores{Trouble: decide.FunctionTimeout}
 	}
 	defer gate.leave(n)
 	began := time.Now()
 	c.metrics.queued(q.Route, began.Sub(came))
 	if word := c.states.begin(function, began); word != "" {
-		return c.whilePaused(q, word, flight)
+		return c.whilePaused(q, word, question)
 	}
 	c.metrics.question(q.Route, answeredByFunction)
 	values, problem := c.ask(ctx, f, q)
@@ -153,19 +153,21 @@ func (c *Client) lead(
 	if problem.word != "" && ctx.Err() != nil && now.Sub(began) < f.Deadline {
 		// Its caller ran out of time. That says nothing about the function.
 		c.states.withdraw(function)
-		flight.abandoned = true
+		question.abandoned = true
 		return decide.Scores{Trouble: decide.FunctionTimeout}
 	}
 	c.remember(f, key, values, problem, began, now)
-	flight.scores = decide.Scores{Values: values, Trouble: problem.word}
-	return flight.scores
+	question.scores = decide.Scores{Values: values, Trouble: problem.word}
+	return question.scores
 }
 
 // whilePaused is the answer while the function is paused.
-func (c *Client) whilePaused(q *decide.ScoreQuestion, word string, flight *flight) decide.Scores {
+func (c *Client) whilePaused(
+	q *decide.ScoreQuestion, word string, question *pending,
+) decide.Scores {
 	c.metrics.question(q.Route, answeredByPause)
-	flight.scores = decide.Scores{Trouble: word}
-	return flight.scores
+	question.scores = decide.Scores{Trouble: word}
+	return question.scores
 }
 
 // remember caches an answer, or records the trouble of the question or of its function.
@@ -176,11 +178,11 @@ func (c *Client) remember(
 	if p.general {
 		general = p.word
 	}
-	rests := c.states.end(identify(f), general, began, now)
+	paused := c.states.end(identify(f), general, began, now)
 	switch {
 	case p.word == "":
 		c.cache.put(key, values, "", now, f.Cache)
-	case !rests:
+	case !paused:
 		c.cache.put(key, nil, p.word, now, pauseTime)
 	}
 }

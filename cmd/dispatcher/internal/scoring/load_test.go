@@ -288,7 +288,7 @@ func TestSingleFlightHoldsUnderLoad(t *testing.T) {
 	if calls.Load() > askers*int64(rounds) {
 		t.Errorf("%d calls for %d questions", calls.Load(), askers*rounds)
 	}
-	if len(c.flights.byKey) != 0 || len(c.gates.of) != 0 {
-		t.Errorf("%d flights and %d gates are left", len(c.flights.byKey), len(c.gates.of))
+	if len(c.questions.byKey) != 0 || len(c.gates.of) != 0 {
+		t.Errorf("%d questions and %d gates are left", len(c.questions.byKey), len(c.gates.of))
 	}
 }

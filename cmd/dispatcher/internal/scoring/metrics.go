@@ -31,7 +31,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m := &metrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "calls_total",
-			Help: "Calls of scoring functions by what came of them.",
+			Help: "Calls of scoring functions by result.",
 		}, []string{"route", "result"}),
 		questions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "questions_total",

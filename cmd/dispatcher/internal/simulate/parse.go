@@ -26,7 +26,7 @@ func parse(raw []byte, all *problems) (value, error) {
 		err = errors.New("more follows behind the scenario")
 	}
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		err = fmt.Errorf("this is no JSON: %w", syntax)
+		err = fmt.Errorf("this is not JSON: %w", syntax)
 	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("the document ends too early: it must be one JSON object")
 	}

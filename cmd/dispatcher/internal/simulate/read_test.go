@@ -87,7 +87,7 @@ func TestProblemsNameFileLineAndKey(t *testing.T) {
 		`{"limit": 1} {}`:                  `more follows`,
 		`{"limit": 1`:                      `the document ends too early`,
 		``:                                 `s.json:1: the document ends too early`,
-		"{\n\"limit\": oops}":              `s.json:2: this is no JSON`,
+		"{\n\"limit\": oops}":              `s.json:2: this is not JSON`,
 		`{"limit": 1, "utilisation": 1.1}`: `utilisation: write a number from 0 to 1`,
 		`{"limit": 1, "curve_factor": 0}`:  `curve_factor: policy curve needs a factor above 0`,
 		`{"limit": 1, "curve_factor": "x"}`: `curve_factor: policy curve needs a factor above ` +

@@ -31,7 +31,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m := &metrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "events_total",
-			Help: "Status events and calls of webhooks, by what came of them.",
+			Help: "Status events and calls of webhooks, by result.",
 		}, []string{"webhook", "result"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "call_seconds",
