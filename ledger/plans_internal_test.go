@@ -41,12 +41,25 @@ func TestHotStatementsReadADayByItsKeys(t *testing.T) {
 		statements[name] = s.on(DayAt(time.Now()))
 	}
 	for name, sql := range statements {
-		if got := genericPlan(t, conn, sql); !byKeys(got) {
+		if got := genericPlan(t, conn, sql); !byKeys(got) || allDays.MatchString(got) {
 			t.Errorf("%s:\n%s", name, got)
 		}
 	}
 	if byKeys(genericPlan(t, conn, `select from dispatcher.attempts where channel = $1`)) {
 		t.Error("a scan of all days passes")
+	}
+	for name, sql := range map[string]string{
+		"ids": insertIDs[0], "ids of an odd turn": insertIDs[1], "ids again": insertIDsAgain[0],
+		"opt-outs": selectOptedOut, "pending": selectPending, "receipts": mergeReceipts,
+		"parts": readParts, "overdue": pickDue, "look at": fallDue, "affected": selectAffected,
+		"contents": selectDigests,
+	} {
+		if got := genericPlan(t, conn, sql); allDays.MatchString(got) {
+			t.Errorf("%s:\n%s", name, got)
+		}
+	}
+	if !allDays.MatchString(genericPlan(t, conn, `select from dispatcher.receipts where code = $1`)) {
+		t.Error("a scan of all receipts passes")
 	}
 }
 
@@ -129,7 +142,9 @@ func genericPlan(t *testing.T, conn *pgx.Conn, sql string) string {
 
 var (
 	partitionScan = regexp.MustCompile(`Scan .*on (messages|payloads|attempts)_\d{8} .*\n.*`)
-	keyCondition  = regexp.MustCompile(`(Index|Recheck) Cond: \(+(message_seq|seq|claimed_at) `)
+	// allDays is a scan of a table that holds all days.
+	allDays      = regexp.MustCompile(`Seq Scan on (receipts|due|held|awaited|opt_outs|(past_)?ids_\d+)\b`)
+	keyCondition = regexp.MustCompile(`(Index|Recheck) Cond: \(+(message_seq|seq|claimed_at) `)
 )
 
 // byKeys reports whether a plan reads partitions only by their keys, or by claimed_at.

@@ -281,6 +281,44 @@ func TestPayloadsAreDroppedWithTheirDay(t *testing.T) {
 	}
 }
 
+// TestAMessageThatWaitedLongerThanPayloadsAreKeptIsSent: its payload is kept when those of its day
+// are dropped, whether it was scheduled, waits for a slot or is to be tried again.
+func TestAMessageThatWaitedLongerThanPayloadsAreKeptIsSent(t *testing.T) {
+	t.Parallel()
+	k := newKeeping(t)
+	apply(t, k.l, ledger.ChannelSpec{Name: "a"})
+	k.message(t, "ended", 9, 8*24*hour)
+	want := map[string]string{}
+	for _, state := range []ledger.State{ledger.Scheduled, ledger.Waiting, ledger.Retry} {
+		id := string(state)
+		seq := k.message(t, id, 9, 8*24*hour)
+		want[id] = `{"id":"` + id + `","to":"+447700900123","text":"hello"}`
+		// Whoever has such a message has stored it so, nine days ago.
+		k.exec(t, `delete from dispatcher.messages where seq = $1`, seq)
+		k.exec(t, `insert into dispatcher.messages (seq, id, lane, tenant, state, attempts, next_at,
+			send_at, waiting_since) values ($1, $2, 'otp', 'shop', $3, $4, now() - interval '1 second',
+			case when $3 = 'scheduled' then now() - interval '1 second' end,
+			case when $3 = 'waiting' then now() - interval '9 days' end)`, seq, id, state,
+			map[bool]int{true: 1, false: 0}[state == ledger.Retry])
+	}
+	k.keep(t, week)
+	if got := k.payloads(t); got != "retry scheduled waiting" {
+		t.Fatalf("there are the payloads of %s", got)
+	}
+	got := map[string]string{}
+	err := runClaim(t.Context(), k.l, ledger.Claim{Due: 5, Channels: []string{"a"}},
+		func(seen *ledger.Seen) (ledger.Decisions, error) {
+			d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
+			for i := range seen.Messages {
+				got[seen.Messages[i].ID] = string(seen.Messages[i].Envelope)
+			}
+			return d, nil
+		})
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
 // An operator may still resolve an ambiguous submission so that it is sent again.
 func TestAMessageThatMayBeSentAgainKeepsItsPayload(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,10 @@ import (
 	"dispatcher/provider"
 )
 
+// NoListener is an address at which nothing listens. The port of a peer that was closed will not
+// do: another test may get it.
+const NoListener = "127.0.0.1:1"
+
 // Harness tells the suite how to start one adapter.
 type Harness struct {
 	// Start starts a peer that follows the script and a channel that uses it. It need not wait

@@ -53,10 +53,10 @@ func startConforming(
 		Log: -1, SystemID: "acme", Password: conformancePassword,
 		Behaviour: conformingBehaviour(script),
 	})
-	if script == nil {
-		srv.Close()
-	}
 	cfg := fastConfig(srv.Addr())
+	if script == nil {
+		cfg.Addresses = []string{providertest.NoListener}
+	}
 	cfg.Password, cfg.ResponseTimeout = conformancePassword, time.Minute
 	adjust(&cfg)
 	return providertest.Instance{

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/providertest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
@@ -81,7 +82,7 @@ func TestAProxyIsUsedOnlyWhenItIsConfigured(t *testing.T) {
 			message()); r.Outcome != provider.Accepted {
 			t.Errorf("the configured proxy: %v", r.Err)
 		}
-		proxy.Close()
+		through.Host = providertest.NoListener
 		r := channel(t, "http://api.example.com", method, proxied).Send(t.Context(), message())
 		if r.Outcome != provider.Refused || strings.Contains(r.Err.Error(), "pass") {
 			t.Errorf("an unreachable proxy: %v, %v", r.Outcome, r.Err)
@@ -93,15 +94,13 @@ func TestAProxyIsUsedOnlyWhenItIsConfigured(t *testing.T) {
 // net/http quote.
 func TestErrorsShowNoNumberTextOrSecret(t *testing.T) {
 	t.Parallel()
-	away := serve(t, accept)
-	away.Close()
 	for name, c := range map[string]struct {
 		address string
 		outcome provider.Outcome
 		code    string
 		adjust  func(*web.Config)
 	}{
-		"no listener": {away.URL, provider.Refused, "dial", asIs},
+		"no listener": {"http://" + providertest.NoListener, provider.Refused, "dial", asIs},
 		"cut":         {serve(t, cut).URL, provider.Unknown, "connection_lost", asIs},
 		"no HTTP":     {serve(t, garbage).URL, provider.Unknown, "transport", asIs},
 		"no TLS": {

@@ -136,10 +136,10 @@ func (v *Vendor) start(
 	}
 	cfg.Behaviour.Decide = func(n int, s Submit) providertest.Answer { return script(n, v.seen(s)) }
 	carrier := Serve(t, cfg)
-	if script == nil {
-		carrier.Close()
-	}
 	reach := LocalConfig(t, carrier.URL())
+	if script == nil {
+		reach.BaseURL.Host = providertest.NoListener
+	}
 	reach.TLS = trust
 	channel := v.Open(t, reach)
 	t.Cleanup(func() { _ = channel.Close(t.Context()) }) // most checks have closed it

@@ -165,8 +165,18 @@ func TestMetricsShowTheStateOfTheProcess(t *testing.T) {
 channels: {good: {{ONE}}, sick: {{TWO}}}
 routes: [{name: default, weights: {good: 1, sick: 3}}]
 `
-	s := newStageWith(t, document, nil, nil)
+	const day = 24 * time.Hour
+	s := newStageWith(t, document, func(o *Options) {
+		o.Settings.IDRetention, o.Settings.PayloadRetention = 8*day, 9*day
+		o.Settings.LedgerRetention = 500 * day
+	}, nil)
 	_, values := s.scraped()
+	for what, days := range map[string]float64{"ids": 8, "payloads": 9, "facts": 500} {
+		name := `dispatcher_ledger_retention_seconds{what="` + what + `"}`
+		if got := values[name]; got != days*day.Seconds() {
+			t.Errorf("%s is %v, want %v days", name, got, days)
+		}
+	}
 	for _, channel := range []string{"good", "sick"} {
 		for _, name := range []string{
 			`dispatcher_provider_breaker_state{channel="` + channel + `"}`,
