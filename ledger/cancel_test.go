@@ -175,10 +175,11 @@ func TestUnsentMessagesAreFoundByAFilter(t *testing.T) {
 	execute(t, db, `update dispatcher.messages set route = 'promo' where id = $1`, all[1])
 	execute(t, db, `update dispatcher.due d set tenant = 'shop' from dispatcher.messages m
 		where m.seq = d.seq and m.id = $1`, all[2])
-	execute(t, db, `update dispatcher.messages set received_at = now() - interval '2 hours'
-		where id = any($1)`, all[3:5])
+	midnight := ledger.DayAt(time.Now()).Begin()
+	execute(t, db, `update dispatcher.messages set received_at = $2 where id = any($1)`, all[3:5],
+		midnight)
 	lane := scalar[string](t, db, `select min(lane) from dispatcher.due`)
-	hourAgo := time.Now().Add(-time.Hour)
+	then := midnight.Add(time.Millisecond)
 	for name, c := range map[string]struct {
 		filter ledger.UnsentFilter
 		want   []string
@@ -188,9 +189,9 @@ func TestUnsentMessagesAreFoundByAFilter(t *testing.T) {
 		"another lane":    {ledger.UnsentFilter{Lane: "none"}, nil},
 		"route":           {ledger.UnsentFilter{Route: "promo"}, all[1:2]},
 		"tenant":          {ledger.UnsentFilter{Tenant: "shop"}, all[2:3]},
-		"since":           {ledger.UnsentFilter{Since: hourAgo}, append(all[:3:3], all[5])},
-		"before":          {ledger.UnsentFilter{Before: hourAgo}, all[3:5]},
-		"tenant and time": {ledger.UnsentFilter{Tenant: "shop", Before: hourAgo}, nil},
+		"since":           {ledger.UnsentFilter{Since: then}, append(all[:3:3], all[5])},
+		"before":          {ledger.UnsentFilter{Before: then}, all[3:5]},
+		"tenant and time": {ledger.UnsentFilter{Tenant: "shop", Before: then}, nil},
 	} {
 		var got []string
 		for page := (ledger.UnsentPage{More: true}); page.More; {

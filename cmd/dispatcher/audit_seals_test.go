@@ -34,7 +34,7 @@ func sealedAuditDB(
 	if london, err := time.LoadLocation(o.zone); err != nil {
 		t.Fatal(err)
 	} else if time.Now().In(london).Hour() == 0 {
-		o.zone = "Asia/Tokyo"
+		o.zone = "America/New_York" // where it is the day on which the hour before began, too
 	}
 	o.sendBoth(n)
 	for _, sql := range before {

@@ -151,9 +151,7 @@ func TestForecastAsksTheScoringFunction(t *testing.T) {
 		rankingOf(&explanation) != "b 0.900, a 0.200" {
 		t.Errorf("got %+v", got)
 	}
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
-	explanation, got = forecastIn(t, document(gone.URL), message, "")
+	explanation, got = forecastIn(t, document("http://127.0.0.1:1"), message, "")
 	if channelOf(&explanation) != "a" || explanation.Trouble != "function_unreachable" ||
 		!strings.Contains(explanation.Text, "could not be reached") {
 		t.Errorf("got %+v", got)
