@@ -156,7 +156,7 @@ func TestAReceiptCanOvertakeItsAnswer(t *testing.T) {
 	}
 }
 
-func TestQueriesAndCancelsGoByTheLog(t *testing.T) {
+func TestQueriesAndCancelsAreAnsweredFromTheLog(t *testing.T) {
 	t.Parallel()
 	srv := start(t, Config{Log: -1, Behaviour: Behaviour{Queries: true, Cancels: true}})
 	e := dial(t, srv)

@@ -92,7 +92,7 @@ func TestRoutesAreCompiledAsTheDocumentHasThem(t *testing.T) {
 	}
 }
 
-func TestDrawsGoByEffectiveWeights(t *testing.T) {
+func TestDrawsUseEffectiveWeights(t *testing.T) {
 	t.Parallel()
 	const document = `
 channels: {a: {provider: sandbox}, b: {provider: sandbox}}

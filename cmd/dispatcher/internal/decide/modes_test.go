@@ -547,7 +547,7 @@ func TestMessageKeepsTheKeyItWasFirstDrawnUnder(t *testing.T) {
 	}
 }
 
-func TestLaterAttemptsGoByTheFallbackOfTheRoute(t *testing.T) {
+func TestLaterAttemptsUseTheFallbackOfTheRoute(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{RoundRobinMode, LongestIdle, BestWorkerMode} {
 		w := inMode(t, mode, LoadRatio)

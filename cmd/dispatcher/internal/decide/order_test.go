@@ -37,9 +37,9 @@ func drawnQueue(t *rapid.T, w *fixture, n int) (tasks []Task, intakes []ledger.I
 	return tasks, intakes
 }
 
-// TestTurnsGoByLaneThenDeadlineThenTenants checks all neighbours in the order, and that it is
+// TestOrderIsByLaneThenDeadlineThenTenant checks all neighbours in the order, and that it is
 // complete.
-func TestTurnsGoByLaneThenDeadlineThenTenants(t *testing.T) {
+func TestOrderIsByLaneThenDeadlineThenTenant(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	tier.Check(t, func(t *rapid.T) {
