@@ -144,8 +144,18 @@ func (s *Instances) Leave(ctx context.Context) error {
 	if id == 0 {
 		return nil
 	}
+	// That the server has ended an idle session shows when it is used, once for each.
+	for tries := s.hot.Stat().IdleConns(); ; tries-- {
+		err := s.leave(ctx, id)
+		if tries <= 0 || !Unavailable(err) {
+			return wrap("leave", err)
+		}
+	}
+}
+
+func (s *Instances) leave(ctx context.Context, id int64) error {
 	if err := s.leaveIdentity(ctx, id); err != nil {
-		return wrap("leave", err)
+		return err
 	}
 	_, err := s.hot.Exec(ctx, `
 		with gone as (
@@ -157,7 +167,7 @@ func (s *Instances) Leave(ctx context.Context) error {
 		)
 		update dispatcher.instances set left_at = clock_timestamp()
 		where id = $1 and id not in (select id from gone)`, id, slack, maxSilence)
-	return wrap("leave", err)
+	return err
 }
 
 // LiveInstances is what the live instances have reported. Limit policies use it.

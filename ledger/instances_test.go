@@ -129,3 +129,30 @@ func TestWhoHasLeftIsNoMemberAnyMore(t *testing.T) {
 		t.Errorf("%d rows: there is none to leave out", n)
 	}
 }
+
+// TestAnInstanceLeavesAfterItsSessionsWereEnded: the server ended them all, as an administrator or
+// a failover does, and this shows only when they are used.
+func TestAnInstanceLeavesAfterItsSessionsWereEnded(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.Fresh(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	var claims []*ledger.Tx
+	for range 3 { // each has a session of its own
+		tx, err := l.Claims.Lock(t.Context(), ledger.Claim{Due: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		claims = append(claims, tx)
+	}
+	for _, tx := range claims {
+		tx.Rollback()
+	}
+	execute(t, db, `select pg_terminate_backend(pid, 10000) from pg_stat_activity
+		where datname = current_database() and pid <> pg_backend_pid()`)
+	if err := l.Instances.Leave(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := scalar[int](t, db, `select count(*)::int from dispatcher.instances`); n != 0 {
+		t.Errorf("%d instances are left", n)
+	}
+}

@@ -35,9 +35,10 @@ func startRamp(t testing.TB, l *ledger.Ledger, r ledger.Ramp) ledger.Ramp {
 	return started
 }
 
-// makeStep applies a document as a step of the ramp.
+// makeStep applies a document as a step of the ramp, whatever happened to the ramp since r was
+// read.
 func makeStep(t testing.TB, l *ledger.Ledger, r ledger.Ramp, step int, routes ...string) error {
-	r.Step = step
+	r.Step, r.ChangedAt = step, time.Time{}
 	_, err := l.Routing.Apply(t.Context(), ledger.NewRouting{
 		Author: "ramp", Document: "step",
 		Routes: rotatingRoutes(members, routes...), Ramp: &r,
@@ -121,6 +122,37 @@ func TestARouteHasOneRampAtATime(t *testing.T) {
 	open, err := l.Ramps.List(t.Context(), false)
 	if err != nil || len(open) != 2 || open[0].ID != second.ID || open[1].Route != "another" {
 		t.Errorf("%v, %v", open, err)
+	}
+}
+
+// TestARampThatWasHeldAndResumedMeanwhileStaysAsItIs: what another process found out before changes
+// nothing, though the ramp is running as it was then.
+func TestARampThatWasHeldAndResumedMeanwhileStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	l := lend(t).l
+	seen := startRamp(t, l, ramp("default"))
+	hold := ledger.RampChange{By: "steer", Why: "errors", Seen: seen.ChangedAt}
+	if err := l.Ramps.Set(t.Context(), seen.ID, ledger.RampRunning, ledger.RampHeld,
+		hold); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Ramps.Set(t.Context(), seen.ID, ledger.RampHeld, ledger.RampRunning,
+		ledger.RampChange{By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Ramps.Set(t.Context(), seen.ID, ledger.RampRunning, ledger.RampHeld,
+		hold); !errors.Is(err, ledger.ErrRampMoved) {
+		t.Errorf("the second hold: %v", err)
+	}
+	next := seen
+	next.Step = 1
+	if _, err := l.Routing.Apply(t.Context(), ledger.NewRouting{
+		Author: "ramp", Document: "step", Routes: rotatingRoutes(members, "default"), Ramp: &next,
+	}); !errors.Is(err, ledger.ErrRampMoved) {
+		t.Errorf("a step: %v", err)
+	}
+	if now := only(t, l); now.State != ledger.RampRunning || now.Step != 0 {
+		t.Errorf("it is %s at step %d", now.State, now.Step)
 	}
 }
 

@@ -207,11 +207,14 @@ type RampChange struct {
 	By  string
 	Via Via
 	Why string
+	// Seen is ChangedAt of the ramp that the change is based on; zero for any. The state alone does
+	// not tell: a ramp may have been held and resumed since.
+	Seen time.Time
 }
 
 // Set holds, resumes, cancels or supersedes a ramp: it changes its state from one to another. It
-// returns ErrRampMoved when there is no such ramp in the state from. A resumed ramp makes its next
-// step after a whole interval, so that its error rates can be measured first.
+// returns ErrRampMoved when there is no such ramp in the state from, as c.Seen. A resumed ramp
+// makes its next step after a whole interval, so that its error rates can be measured first.
 func (s *Ramps) Set(ctx context.Context, id int64, from, to RampState, c RampChange) error {
 	if err := legalRampMove(from, to, c.Why); err != nil {
 		return fmt.Errorf("set ramp %d: %w", id, err)
@@ -221,13 +224,13 @@ func (s *Ramps) Set(ctx context.Context, id int64, from, to RampState, c RampCha
 		  update dispatcher.ramps set state = $3,
 		    held = case when $3 = 'running' then '' else $4 end, changed_by = $5,
 		    changed_at = now(), next_at = case when $3 = 'running' then now() + every end
-		  where id = $1 and state = $2
+		  where id = $1 and state = $2 and ($7::timestamptz is null or changed_at = $7)
 		  returning id, step, version
 		)
 		insert into dispatcher.ramp_moves (ramp, author, move, step, version, reason, via)
 		select id, $5, case when $3 = 'running' then 'resumed' else $3 end, step, version, $4, $6
 		from moved`,
-		id, string(from), string(to), c.Why, c.By, string(c.Via))
+		id, string(from), string(to), c.Why, c.By, string(c.Via), instant(c.Seen))
 	if err == nil && tag.RowsAffected() == 0 {
 		err = ErrRampMoved
 	}
@@ -250,11 +253,11 @@ func scanRampMove(row pgx.CollectableRow) (RampMove, error) {
 	return m, err
 }
 
-// advance makes step r.Step of a ramp, if the ramp is running and has made the step before. Two
-// appliers of the same step wait for each other at the routing's lock, and the second one gets
-// ErrRampMoved. The next step keeps its planned time even when this one was made late. But when
-// that time is over already, the next step comes a whole interval from now, so that missed steps
-// are not made in a burst.
+// advance makes step r.Step of a ramp, if the ramp is running, has made the step before, and was
+// not changed since r.ChangedAt; zero is any. Two appliers of the same step wait for each other at
+// the routing's lock, and the second one gets ErrRampMoved. The next step keeps its planned time
+// even when this one was made late. But when that time is over already, the next step comes a
+// whole interval from now, so that missed steps are not made in a burst.
 func advance(ctx context.Context, tx pgx.Tx, r *Ramp, n *NewRouting, version int64) error {
 	tag, err := tx.Exec(ctx, `
 		with moved as (
@@ -263,12 +266,13 @@ func advance(ctx context.Context, tx pgx.Tx, r *Ramp, n *NewRouting, version int
 		    next_at = case when $2 < steps
 		      then case when next_at + every > now() then next_at + every else now() + every end end
 		  where id = $1 and step = $2 - 1 and state = 'running'
+		    and ($7::timestamptz is null or changed_at = $7)
 		  returning id, step, steps, version
 		)
 		insert into dispatcher.ramp_moves (ramp, author, move, step, version, reason, via)
 		select id, $4, case when step = steps then 'done' else 'step' end, step, version, $5, $6
 		from moved`,
-		r.ID, r.Step, version, n.Author, n.Reason, string(n.Via))
+		r.ID, r.Step, version, n.Author, n.Reason, string(n.Via), instant(r.ChangedAt))
 	if err == nil && tag.RowsAffected() == 0 {
 		return ErrRampMoved
 	}

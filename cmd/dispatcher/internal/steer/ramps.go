@@ -62,7 +62,7 @@ func (s *Steerer) ramp(ctx context.Context, r *ledger.Ramp, move RampMove) (move
 		}
 	case RampHold:
 		err = s.cfg.Ledger.Ramps.Set(ctx, r.ID, ledger.RampRunning, ledger.RampHeld,
-			byItself(move.Reason))
+			byItself(r, move.Reason))
 	case RampSupersede:
 		var same bool
 		if same, err = s.unchanged(ctx); err == nil && !same {
@@ -70,7 +70,7 @@ func (s *Steerer) ramp(ctx context.Context, r *ledger.Ramp, move RampMove) (move
 		}
 		if err == nil {
 			err = s.cfg.Ledger.Ramps.Set(ctx, r.ID, r.State, ledger.RampSuperseded,
-				byItself(move.Reason))
+				byItself(r, move.Reason))
 		}
 	case RampWait, RampFinished:
 		return false, nil
@@ -102,7 +102,8 @@ func (s *Steerer) step(
 	doc, err := s.seen.document.SetWeights(r.Route, move.Weights)
 	if err != nil {
 		why := fmt.Sprintf("step %d cannot be made: %v", move.Step, err)
-		return why, s.cfg.Ledger.Ramps.Set(ctx, r.ID, ledger.RampRunning, ledger.RampHeld, byItself(why))
+		return why, s.cfg.Ledger.Ramps.Set(ctx, r.ID, ledger.RampRunning, ledger.RampHeld,
+			byItself(r, why))
 	}
 	expect := s.seen.Version
 	reason := fmt.Sprintf("ramp %d: %s", r.ID, move.Reason)
@@ -118,7 +119,7 @@ func (s *Steerer) step(
 	return "", err
 }
 
-// byItself is a change of a ramp that no operator made.
-func byItself(why string) ledger.RampChange {
-	return ledger.RampChange{By: by, Via: ledger.ViaItself, Why: why}
+// byItself is a change that no operator made of a ramp as it was read.
+func byItself(r *ledger.Ramp, why string) ledger.RampChange {
+	return ledger.RampChange{By: by, Via: ledger.ViaItself, Why: why, Seen: r.ChangedAt}
 }
