@@ -27,7 +27,7 @@ func (l *Ledger) ReportPages(ctx context.Context) error {
 	return err
 }
 
-// LocksOfJoining are the statements by which a call of a part locks its group.
+// LocksOfJoining are the statements by which recording a part locks its group.
 func LocksOfJoining(in Inbound) []string {
 	g := in.group()
 	return []string{

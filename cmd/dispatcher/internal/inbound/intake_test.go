@@ -94,7 +94,7 @@ func (s *scriptedStore) sweepCounts() (sweeps, forgot int, after time.Duration) 
 	return s.sweeps, s.forgot, s.waitTime
 }
 
-// calls returns the ids of each attempted call.
+// calls returns the ids that each call was given.
 func (s *scriptedStore) calls() [][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

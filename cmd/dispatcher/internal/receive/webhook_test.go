@@ -332,7 +332,7 @@ func TestWhatCouldNotBeStoredIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestASlowDatabaseIsNotWaitedForLong: call has a deadline that is shorter than the providers'.
+// TestASlowDatabaseIsNotWaitedForLong: storing has a deadline that is shorter than the providers'.
 func TestASlowDatabaseIsNotWaitedForLong(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
@@ -376,7 +376,7 @@ func TestTheSameCallbackTwiceAtOnceIsStoredOnce(t *testing.T) {
 	}
 }
 
-// TestACallerThatHangsUpUndoesNothing: a running call continues.
+// TestACallerThatHangsUpUndoesNothing: what is being stored is stored.
 func TestACallerThatHangsUpUndoesNothing(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
