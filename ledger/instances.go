@@ -62,8 +62,9 @@ type heart struct {
 // Beat stores that this process is alive, and returns both clocks. Heartbeats more than
 // unbrokenGap apart do not count as unbroken: a process that was cut off for so long cannot tell
 // whether the others are dead. oldestOpen is the claim time, by the database's clock, of its oldest
-// attempt without an outcome; zero when there is none. A row that was removed meanwhile is inserted
-// again.
+// attempt without an outcome; zero when there is none. Then the time of the heartbeat before is
+// stored: a server that hangs may execute this one long after it was sent, when claims have been
+// committed of which it does not know. A row that was removed meanwhile is inserted again.
 //
 // Heartbeat.Sent is this process's clock just before the statement is sent, after connecting.
 func (s *Instances) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat, err error) {
@@ -85,7 +86,7 @@ func (s *Instances) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat
 		  oldest_open_at, counts, beating_since)
 		values ($1, $2, $3, $4, clock_timestamp(), $5, '{}', clock_timestamp())
 		on conflict (id) do update set last_seen = excluded.last_seen,
-		  oldest_open_at = excluded.oldest_open_at, left_at = null,
+		  oldest_open_at = coalesce(excluded.oldest_open_at, i.last_seen), left_at = null,
 		  beating_since = case when excluded.last_seen - i.last_seen > $6::interval
 		    then excluded.last_seen else i.beating_since end
 		returning last_seen, least(beating_since, (

@@ -8,11 +8,11 @@ import (
 )
 
 // An instance claimed its attempts without outcome, by the database's clock, between oldest_open_at
-// (or its last heartbeat, when nothing was open then) and maxSilence after the last heartbeat:
-// Lock returns an error after that. slack covers claims that were committed but not counted yet
-// when the heartbeat was composed; it is several times the timeouts that bound a claim. These
-// bounds keep the scan of recovery short: it reads the block ranges of attempts that have rows of
-// that time, and those that are not summarised yet.
+// (or its registration, before the first heartbeat) and maxSilence after the last heartbeat: Lock
+// returns an error after that. slack covers claims that were committed but not counted yet when the
+// heartbeat was composed; it is several times the timeouts that bound a claim. These bounds keep
+// the scan of recovery short: it reads the block ranges of attempts that have rows of that time,
+// and those that are not summarised yet.
 //
 // An instance is dead when it has left, or has been silent for @dead_after. A silent one counts
 // only while this instance, @self, has sent heartbeats for @dead_after without a break: after an

@@ -140,6 +140,25 @@ func TestAbandonedLooksBackToTheOldestOpenAttempt(t *testing.T) {
 	}
 }
 
+// TestAHeartbeatThatIsExecutedLateHidesNoAttempt: the server hung for an hour. Before that a
+// heartbeat was sent when nothing was open, and then attempts were claimed.
+func TestAHeartbeatThatIsExecutedLateHidesNoAttempt(t *testing.T) {
+	t.Parallel()
+	living, dead, db := lost(t)
+	if _, err := dead.Instances.Beat(t.Context(), time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := dead.Instances.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if ids := abandoned(t, living); len(ids) != 2 {
+		t.Error(ids)
+	}
+	if n := scalar[int](t, db, `select count(*) from dispatcher.instances`); n != 2 {
+		t.Errorf("%d rows of instances: that of one with open attempts was removed", n)
+	}
+}
+
 func TestAnInstanceThatIsSilentTooLongMayNotClaim(t *testing.T) {
 	t.Parallel()
 	_, dead, _ := lost(t)
