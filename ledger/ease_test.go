@@ -24,7 +24,7 @@ func TestTheDatabaseSlowsDownLikeAdmission(t *testing.T) {
 	}
 	ctx := t.Context()
 	t.Cleanup(func() { closeConn(db) })
-	_, set, _ := strings.Cut(settleMore.text, "ease_rate = ")
+	_, set, _ := strings.Cut(settle.text, "ease_rate = ")
 	set, _, _ = strings.Cut(set, "from (")
 	sql := `update dispatcher.channels c set ease_rate = ` +
 		strings.NewReplacer("now()", "$1::timestamptz", "l.slow", "$2::interval").Replace(set) +

@@ -63,12 +63,6 @@ func TestSlotsOfManyChannelsAreGivenBackInTheOrderOfLocks(t *testing.T) {
 			}
 			return r.l.Settlements.Settle(t.Context(), all)
 		}},
-		{"settleMore", nil, func(t *testing.T, r *rig, all []ledger.Settlement) error {
-			for i := range all {
-				all[i].Receipts = 2
-			}
-			return r.l.Settlements.Settle(t.Context(), all)
-		}},
 		{"receipts", hold, func(t *testing.T, r *rig, all []ledger.Settlement) error {
 			var receipts []ledger.Receipt
 			for i := range all {

@@ -35,7 +35,7 @@ func TestHotStatementsReadADayByItsKeys(t *testing.T) {
 		"attempts of receipts": lockAttemptRows, "messages of receipts": readMessageRows,
 		"locked messages of receipts": lockMessageRows,
 		"what receipts say":           updateAttemptRows, "received": updateReceived, "states": updateStatuses, "flags": flagMessages,
-		"cancel": cancelMessages, "lock": lockMessages, "settle": settle, "settle more": settleMore,
+		"cancel": cancelMessages, "lock": lockMessages, "settle": settle,
 		"settle plain": settlePlain, "corrected": corrected,
 	} {
 		statements[name] = s.on(DayAt(time.Now()))

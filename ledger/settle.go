@@ -216,16 +216,11 @@ type executor interface {
 
 // settleIn writes settlements of messages of one day in one round trip; a batch is one transaction.
 func settleIn(ctx context.Context, db executor, day Day, order []*Settlement, as how) error {
-	var sql string
-	var args []any
-	switch {
-	case as.plain:
-		sql, args = settlePlain.on(day), plainArrays(order)
-	case more(order):
-		sql, args = settleMore.on(day), append(settlementArrays(order), moreArrays(order)...)
-	default:
-		sql, args = settle.on(day), settlementArrays(order)
+	statement, arrays := settle, settlementArrays
+	if as.plain {
+		statement, arrays = settlePlain, plainArrays
 	}
+	sql, args := statement.on(day), arrays(order)
 	ambiguities, expectations, corrections := ambiguityArrays(order),
 		expectArrays(order, as.merge), correctedArrays(order)
 	repeats := repeatArrays(order)
@@ -276,12 +271,8 @@ func bySeq(settlements []Settlement) []*Settlement {
 	return order
 }
 
-// more reports whether one of the settlements needs settleMore.
-func more(order []*Settlement) bool {
-	return slices.ContainsFunc(order, (*Settlement).needsMore)
-}
-
-// needsMore reports whether the settlement needs settleMore.
+// needsMore reports whether the settlement stores more than its outcome and the state of its
+// message.
 func (s *Settlement) needsMore() bool {
 	return s.Hold > 0 || s.Slow != nil || len(s.Refunds) > 0 || s.Unfit || s.Receipts > 0 ||
 		s.DeniedParts > 0

@@ -3,12 +3,8 @@
 -- of the same attempts wait for each other without a deadlock. An array of one element stands for a
 -- column of that value, a null one for a column of nulls; see brief.
 --
--- As it stands, this is settleMore: for attempts that keep their slots, were throttled, get money
--- back, were refused as unfit, or say how many receipts are expected. Without the lines from "begin
--- more" to "end more" it is settle, which does less work. Most settlements need neither, see
--- settlePlain.
+-- Most settlements need no more than settlePlain.
 with
--- begin more
 -- What the settlements say about receipts.
 said as materialized (
   select seq,
@@ -28,16 +24,14 @@ ahead as materialized (
     where t.expected > 0 and b.outcome is not null)
   order by s.seq, s.attempt for update of a
 ),
--- end more
 -- The outcomes. An attempt that has one is left as it is, except that a later answer replaces
 -- unknown. So settling again has no effect.
 done as (
   update dispatcher.attempts a set outcome = g.outcome, provider_code = nullif(g.code, ''),
     provider_reference = nullif(g.reference, ''), segments = g.segments,
     price_micros = g.price_micros,
-    settled_at = now(), answers = a.answers + 1
-    -- begin more
-    , held_until = case when a.answers = 0 and not a.freed and g.hold > 0
+    settled_at = now(), answers = a.answers + 1,
+    held_until = case when a.answers = 0 and not a.freed and g.hold > 0
       then now() + g.hold * interval '1 microsecond' else a.held_until end,
     receipts_owed = case when g.expected > 0 and (a.receipts_owed is not null or g.telling)
       then g.expected else a.receipts_owed end,
@@ -46,7 +40,6 @@ done as (
     cut_short = case when g.expected > 0 and (a.receipts_owed is not null or g.telling)
       then g.cut else a.cut_short end,
     unfit = coalesce(g.unfit, a.unfit), denied_parts = coalesce(g.denied, a.denied_parts)
-    -- end more
   from (
     select seq,
       coalesce(attempt, (@attempts::smallint[])[1]) as attempt,
@@ -64,9 +57,8 @@ done as (
       coalesce(parts_cut, (@parts_cut::text[])[1]) as parts_cut,
       coalesce(possible_duplicate, (@possible_duplicates::boolean[])[1]) as possible_duplicate,
       coalesce(plain, (@plain::boolean[])[1]) as plain,
-      nr
-      -- begin more
-      , coalesce(hold, (@holds::bigint[])[1]) as hold,
+      nr,
+      coalesce(hold, (@holds::bigint[])[1]) as hold,
       coalesce(slow, (@slows::bigint[])[1]) as slow,
       coalesce(expected, (@receipts_expected::smallint[])[1]) as expected,
       coalesce(telling, (@receipts_telling::boolean[])[1]) as telling,
@@ -76,36 +68,24 @@ done as (
       nullif(coalesce(unfit, (@unfit::boolean[])[1]), false) as unfit,
       nullif(coalesce(denied, (@denied_parts::smallint[])[1]), 0) as denied,
       coalesce(repeats, (@repeats::boolean[])[1]) as repeats
-      -- end more
     from unnest(@seqs::bigint[], @attempts::smallint[], @outcomes::text[], @codes::text[],
       @references::text[], @segments::smallint[], @prices::bigint[], @states::text[],
       @reasons::text[], @next_ats::timestamptz[], @tried::boolean[], @pinned::text[],
       @parts_left::text[], @parts_cut::text[], @possible_duplicates::boolean[],
-      @plain::boolean[]
-      -- begin more
-      , @holds::bigint[], @slows::bigint[], @receipts_expected::smallint[],
+      @plain::boolean[], @holds::bigint[], @slows::bigint[], @receipts_expected::smallint[],
       @receipts_telling::boolean[], @receipts_within::bigint[], @cut_short::boolean[],
-      @unfit::boolean[], @denied_parts::smallint[], @repeats::boolean[]
-      -- end more
-      ) with ordinality
+      @unfit::boolean[], @denied_parts::smallint[], @repeats::boolean[]) with ordinality
       as u(seq, attempt, outcome, code, reference, segments, price_micros, state, reason,
         next_at, tried, pinned, parts_left, parts_cut, possible_duplicate, plain,
-        -- begin more
-        hold, slow, expected, telling, within, cut, unfit, denied, repeats,
-        -- end more
-        nr)
+        hold, slow, expected, telling, within, cut, unfit, denied, repeats, nr)
   ) g
   where a.message_seq = g.seq and a.attempt = g.attempt
     and (a.outcome is null or (a.outcome = 'unknown' and g.outcome <> 'unknown'))
-    -- begin more
     and (select count(*) from ahead) >= 0
-    -- end more
   returning a.channel, a.answers, a.freed, g.seq, g.attempt, a.outcome,
     g.state, g.reason, g.next_at, g.tried, g.pinned, g.parts_left, g.parts_cut,
-      g.possible_duplicate, g.plain and a.answers = 1 as plain, g.nr
-    -- begin more
-    , a.held_until, a.claimed_at, g.slow, a.currency, g.repeats
-    -- end more
+      g.possible_duplicate, g.plain and a.answers = 1 as plain, g.nr,
+    a.held_until, a.claimed_at, g.slow, a.currency, g.repeats
 ),
 -- Slots are given back with the first outcome of an attempt, unless they were before.
 freed as (
@@ -114,14 +94,11 @@ freed as (
   from (
     select d.channel, count(*) as slots from done d
     where d.answers = 1 and not d.freed
-      -- begin more
       and d.held_until is null
-      -- end more
     group by d.channel
   ) n join dispatcher.channels using (channel) order by channel
   on conflict (channel) do update set slots = f.slots + excluded.slots
 ),
--- begin more
 -- Channels are locked by name before they are written, as in a claim.
 locked as materialized (
   select c.channel from dispatcher.channels c
@@ -210,7 +187,6 @@ refunded as (
     and m.window_seconds = r.window_seconds
     and m.unit = 'money'
 ),
--- end more
 -- The other attempts of messages of which an attempt was not taken; locked before messages.
 others as materialized (
   select d.nr, e.message_seq, e.attempt, e.outcome, d.attempt as denied, d.outcome as denial

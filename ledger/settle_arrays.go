@@ -30,7 +30,7 @@ func plainArrays(order []*Settlement) []any {
 	return []any{seq, attempt, brief(code), reference, brief(segments), brief(price), keys, values}
 }
 
-// settlementArrays are the parameters of settle.
+// settlementArrays are the parameters of settle, in the order of settleNames.
 func settlementArrays(order []*Settlement) []any {
 	n := len(order)
 	seq, attempt, outcome := make(array[number], n), make([]int16, n), make([]string, n)
@@ -40,6 +40,8 @@ func settlementArrays(order []*Settlement) []any {
 	var next []pgtype.Timestamptz // null unless a row has one
 	tried, duplicate, plain := make([]bool, n), make([]bool, n), make([]bool, n)
 	pinned, left, cut := make([]string, n), make([]string, n), make([]string, n)
+	hold, slow := make([]int64, n), make([]int64, n)
+	unfit, denied, repeats := make([]bool, n), make([]int16, n), make([]bool, n)
 	notices := newNoticeArrays(n)
 	for i, s := range order {
 		seq[i], attempt[i], outcome[i] = number(s.Seq), int16(s.Attempt), s.Outcome.String()
@@ -52,37 +54,24 @@ func settlementArrays(order []*Settlement) []any {
 		}
 		tried[i], duplicate[i], plain[i] = s.Tried, s.PossibleDuplicate, s.plain()
 		pinned[i], left[i], cut[i] = s.Pinned, arrayLiteral(s.PartsLeft), storable(s.PartsCut)
-		notices.set(i, s.Notice)
-	}
-	return append([]any{
-		seq, brief(attempt), brief(outcome), brief(code), reference, brief(segments), brief(price),
-		brief(state), brief(reason), next, brief(tried), brief(pinned), brief(left), brief(cut),
-		brief(duplicate), brief(plain),
-	}, notices.arguments()...)
-}
-
-// moreArrays are the parameters that settleMore takes beyond those of settle.
-func moreArrays(order []*Settlement) []any {
-	hold, slow, unfit, denied := make([]int64, len(order)), make([]int64, len(order)),
-		make([]bool, len(order)), make([]int16, len(order))
-	repeats := make([]bool, len(order))
-	for i, s := range order {
-		denied[i] = int16(s.DeniedParts) //nolint:gosec // Segments of a message.
-		repeats[i] = s.Repeats
-		hold[i], slow[i], unfit[i] = s.Hold.Microseconds(), -1, s.Unfit
+		hold[i], slow[i] = s.Hold.Microseconds(), -1
 		if s.Slow != nil {
 			slow[i] = max(s.Slow.RetryAfter, 0).Microseconds()
 		}
+		unfit[i], repeats[i] = s.Unfit, s.Repeats
+		denied[i] = int16(s.DeniedParts) //nolint:gosec // Segments of a message.
+		notices.set(i, s.Notice)
 	}
-	refunds, tallies := refundArrays(order)
-	args := append([]any{brief(hold), brief(slow)}, refunds...)
-	args = append(append(args, saidArrays(order)...), brief(unfit))
-	return append(append(args, tallies...), brief(denied), brief(repeats))
+	return slices.Concat([]any{
+		seq, brief(attempt), brief(outcome), brief(code), reference, brief(segments), brief(price),
+		brief(state), brief(reason), next, brief(tried), brief(pinned), brief(left), brief(cut),
+		brief(duplicate), brief(plain), brief(hold), brief(slow), brief(unfit), brief(denied),
+		brief(repeats),
+	}, saidArrays(order), refundArrays(order), notices.arguments())
 }
 
-// refundArrays are the refunds of settlements, with the position of their settlement, and their
-// tallies.
-func refundArrays(order []*Settlement) (refunds, tallies []any) {
+// refundArrays are the refunds of settlements, with the position of their settlement.
+func refundArrays(order []*Settlement) []any {
 	nr, channel, scope, lane, pool := []int64{}, []string{}, []string{}, []string{}, []string{}
 	seconds, micros := []int32{}, []int64{}
 	for i, s := range order {
@@ -94,7 +83,7 @@ func refundArrays(order []*Settlement) (refunds, tallies []any) {
 			lane, pool = append(lane, r.Tallies.Lane), append(pool, r.Tallies.Pool)
 		}
 	}
-	return []any{nr, channel, scope, seconds, micros}, []any{lane, pool}
+	return []any{nr, channel, scope, seconds, micros, lane, pool}
 }
 
 // saidArrays are what the settlements say about receipts, see settleNames.

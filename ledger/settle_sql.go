@@ -1,20 +1,14 @@
 package ledger
 
-import (
-	_ "embed"
-	"regexp"
-)
+import _ "embed"
 
-// A batch of settlements is one of three statements. Accepted first attempts that need nothing more
-// are settlePlain. All others are settle, or settleMore when one of them needs more. settle.sql
-// says how these two are written as one text. Both take the parameters of settleNames in that
-// order; settle takes only the first settleCount.
+// settle stores any settlements. For accepted first attempts that need nothing more there is
+// settlePlain.
 var (
 	//go:embed settle.sql
 	settleText string
 
-	settle     = ofDay(named(settleNames[:settleCount], onlyMore.ReplaceAllString(settleText, "")))
-	settleMore = ofDay(named(settleNames, settleText))
+	settle = ofDay(named(settleNames, settleText))
 )
 
 // settlePlain does for plain settlements what settle does, with less work. The rows of the messages
@@ -59,32 +53,27 @@ var plainNames = []string{
 	"notice_values",
 }
 
-var onlyMore = regexp.MustCompile(`(?ms)^ *-- begin more\n.*?^ *-- end more\n`)
-
-// settleCount is how many parameters settle has.
-const settleCount = 19
-
+// settleNames are the parameters from settlementArrays.
 var settleNames = []string{
-	// One element for each settlement, see settlementArrays.
+	// One element for each settlement.
 	"seqs", "attempts", "outcomes", "codes", "references", "segments", "prices", "states",
-	"reasons",
-	"next_ats", "tried", "pinned", "parts_left", "parts_cut", "possible_duplicates", "plain",
-	// Their notices, and whether each has one, see noticeArrays.
-	"notice_keys", "notice_values", "all_told",
-	// One element for each settlement, or for each refund, see moreArrays.
-	"holds", "slows",
-	"refund_nrs", "refund_channels", "refund_scopes", "refund_windows", "refund_micros",
+	"reasons", "next_ats", "tried", "pinned", "parts_left", "parts_cut", "possible_duplicates",
+	"plain", "holds", "slows", "unfit", "denied_parts", "repeats",
 	// receipts_telling says that the number of receipts has to be stored: it differs from the number
 	// of parts that the settlement names, or no answer came and Settlement.Await is needed later.
 	"receipts_expected", "receipts_telling", "receipts_within", "cut_short",
-	"unfit", "refund_lanes", "refund_pools", "denied_parts", "repeats",
+	// One element for each refund.
+	"refund_nrs", "refund_channels", "refund_scopes", "refund_windows", "refund_micros",
+	"refund_lanes", "refund_pools",
+	// The notices of the settlements, and whether each has one, see noticeArrays.
+	"notice_keys", "notice_values", "all_told",
 }
 
-// corrected follows settleMore when a settlement says something about receipts. It is for attempts
+// corrected follows settle when a settlement says something about receipts. It is for attempts
 // that were settled before with the same outcome and less information, by an instance that took
 // this one for dead or by a receipt with our key. It is a separate statement, because it has to see
-// what the transactions that settleMore waited for have committed. All attempts are locked by then.
-// What settleMore has written stays as it is.
+// what the transactions that settle waited for have committed. All attempts are locked by then.
+// What settle has written stays as it is.
 var corrected = ofDay(`
 	update dispatcher.attempts a
 	set receipts_owed = g.expected, receipts_within = g.within, cut_short = g.cut
