@@ -121,7 +121,7 @@ func ParsePolicy(word string, factor float64) (Policy, error) {
 		return Even{}, nil
 	case "curve":
 		if !(factor > 0) || math.IsInf(factor, 0) {
-			return nil, fmt.Errorf("curve_factor %v is no number above 0", factor)
+			return nil, fmt.Errorf("curve_factor %v is not a number above 0", factor)
 		}
 		return Curve{factor}, nil
 	case "counter":

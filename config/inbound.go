@@ -156,7 +156,7 @@ func readKeywordList(v value) []string {
 		switch {
 		case !ok:
 		case word == "" || len([]rune(word)) > maxKeyword:
-			item.fail("%q is no keyword; write a word of up to %d letters and digits", s,
+			item.fail("%q is not a keyword; write a word of up to %d letters and digits", s,
 				maxKeyword)
 		case slices.Contains(out, word):
 			item.fail("%q is listed twice; remove one of the two", s)

@@ -74,7 +74,7 @@ func TestMistakesInInboundAreNamed(t *testing.T) {
 		`{numbers: {"+12345678": {}, "12345678": {}}}`:                "is the same number as +12345678",
 		`{channels: {c: {tenant: x}}}`:                                `there is no channel "c"`,
 		`{keywords: {stop: []}}`:                                      "is an empty list",
-		`{keywords: {stop: ["!!"]}}`:                                  "is no keyword",
+		`{keywords: {stop: ["!!"]}}`:                                  "is not a keyword",
 		`{keywords: {stop: [Stop, STOP]}}`:                            "is listed twice",
 		`{keywords: {stop: [unstop]}}`:                                `"UNSTOP" stands under stop and under start`,
 		`{keywords: {stop: [` + strings.Repeat("x", 41) + `]}}`:       "up to 40 letters",

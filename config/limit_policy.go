@@ -56,7 +56,7 @@ func (v value) curveFactor(policy string) float64 {
 	}
 	factor, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(factor > 0) || math.IsInf(factor, 0) {
-		v.fail("%q is no number above 0; write for example 0.5", s)
+		v.fail("%q is not a number above 0; write for example 0.5", s)
 		return 0
 	}
 	return factor

@@ -160,7 +160,7 @@ func checkNetwork(v value, s string) bool {
 	if isDigits(s) && len(s) >= 3 && len(s) <= 6 {
 		return true
 	}
-	v.fail(`%q is no mobile network; write its country code of three digits with or without the `+
+	v.fail(`%q is not a mobile network; write its country code of three digits with or without the `+
 		`network's own behind it, in quotes, such as "23415"`, s)
 	return false
 }

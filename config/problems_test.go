@@ -535,7 +535,7 @@ var badDocuments = []struct{ name, doc string }{
 	{"function with a user", scoring("{function: 'https://me:hunter2@x.example'}")},
 	{"function with a secret", scoring("{function: 'https://x.example/a?v=1&code=hunter2'}")},
 	{"function with a bad query", scoring("{function: 'https://x.example/a?%zz=hunter2'}")},
-	{"function that is no URL", scoring("{function: 'https://x.example/%zz/hunter2'}")},
+	{"function that is not a URL", scoring("{function: 'https://x.example/%zz/hunter2'}")},
 	{"function with a fragment", scoring("{function: 'https://x.example/#hunter2'}")},
 	{"function of nothing", scoring("{function: ''}")},
 	{"function deadline too short", scoring("{function: 'https://x.example', deadline: 9ms}")},

@@ -118,7 +118,7 @@ func (v value) date(zone *time.Location) time.Time {
 	}
 	at, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		v.fail("%q is no date; write for example 2026-12-01, which begins at midnight in the "+
+		v.fail("%q is not a date; write for example 2026-12-01, which begins at midnight in the "+
 			"time zone of the document, or 2026-12-01T09:00:00Z", s)
 	}
 	return at.UTC()

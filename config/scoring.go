@@ -131,7 +131,7 @@ func readExpression(v value) *score.Expression {
 		v.fail("line %d, column %d of the expression: %s", syntax.Line, syntax.Column,
 			syntax.Message)
 	} else {
-		v.fail("is no expression: %v", err)
+		v.fail("is not an expression: %v", err)
 	}
 	return nil
 }

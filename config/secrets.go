@@ -293,7 +293,7 @@ func (f *SecretsFolder) content(name string, file *os.File) ([]byte, error) {
 	case info.IsDir():
 		return nil, fmt.Errorf("%s is a folder; name the file in it", name)
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no ordinary file; write the secret into one", name)
+		return nil, fmt.Errorf("%s is not an ordinary file; write the secret into one", name)
 	}
 	if o, ok := f.ownOf(info); ok {
 		return nil, o.refused(name)

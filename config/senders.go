@@ -143,7 +143,7 @@ func checkSender(v value, s string) bool {
 	if kind := sms.KindOf(s); kind != sms.BadSender && kind != sms.NoSender {
 		return true
 	}
-	v.fail(`is no sender id; write a name of up to 11 characters of the GSM alphabet, a short ` +
+	v.fail(`is not a sender id; write a name of up to 11 characters of the GSM alphabet, a short ` +
 		`code of 3 to 8 digits, or a number such as "+447700900123"`)
 	return false
 }

@@ -172,7 +172,7 @@ var variableNames = sync.OnceValue(func() []string {
 	return strings.Fields(out.String())
 })
 
-// unknownVariables reports every variable with the prefix that is no setting.
+// unknownVariables reports every variable with the prefix that is not a setting.
 func unknownVariables() error {
 	known := variableNames()
 	isKnown := make(map[string]bool, len(known))
@@ -183,7 +183,7 @@ func unknownVariables() error {
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")
 		if strings.HasPrefix(name, Prefix+"_") && !isKnown[name] {
-			problems = append(problems, fmt.Errorf("%s is no setting; %s",
+			problems = append(problems, fmt.Errorf("%s is not a setting; %s",
 				name, suggest(name, known, `unset it ("dispatcher config" lists all settings)`)))
 		}
 	}

@@ -167,15 +167,15 @@ func TestLoadSaysWhatIsWrong(t *testing.T) {
 	for _, c := range []struct{ name, pair, want string }{
 		{
 			"misspelt", "KAFKA_BROKER=x",
-			"DISPATCHER_KAFKA_BROKER is no setting; did you mean DISPATCHER_KAFKA_BROKERS?",
+			"DISPATCHER_KAFKA_BROKER is not a setting; did you mean DISPATCHER_KAFKA_BROKERS?",
 		},
 		{
 			"unknown", "COLOUR_OF_THE_CONSOLE_BACKGROUND=x",
-			`DISPATCHER_COLOUR_OF_THE_CONSOLE_BACKGROUND is no setting; unset it ("dispatcher config" lists all settings)`,
+			`DISPATCHER_COLOUR_OF_THE_CONSOLE_BACKGROUND is not a setting; unset it ("dispatcher config" lists all settings)`,
 		},
 		{
 			"internal field", "KAFKA_SASL_PASSWORD=x",
-			"DISPATCHER_KAFKA_SASL_PASSWORD is no setting; did you mean " +
+			"DISPATCHER_KAFKA_SASL_PASSWORD is not a setting; did you mean " +
 				"DISPATCHER_KAFKA_SASL_PASSWORD_FILE?",
 		},
 		{"set to nothing", "BATCH=", "DISPATCHER_BATCH is set to nothing; unset it for the default 500"},
@@ -580,7 +580,7 @@ func TestDrawKeysSayWhatIsWrong(t *testing.T) {
 		},
 		{
 			"zeros", strings.Repeat("0", 64),
-			`draw.key:1: a draw key of zeros is no secret; "dispatcher keys new" makes one in a new file`,
+			`draw.key:1: a draw key of zeros is not a secret; "dispatcher keys new" makes one in a new file`,
 		},
 		{
 			"twice", good + "\n\n" + good,

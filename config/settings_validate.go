@@ -306,7 +306,7 @@ func topicProblem(name string) string {
 	case name == "" || len(name) > 249:
 		return "is not 1 to 249 characters long"
 	case name == "." || name == "..":
-		return "is no name for a topic"
+		return "is not a name for a topic"
 	case strings.ContainsFunc(name, func(r rune) bool { return !legal(r) }):
 		return "has characters besides letters, digits, dot, dash and underscore"
 	}

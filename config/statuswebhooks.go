@@ -106,7 +106,7 @@ func (w *StatusWebhook) check(age string) error {
 	u, err := url.Parse(w.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil:
-		return errors.New("url is no https address such as https://shop.example.com/sms")
+		return errors.New("url is not a https address such as https://shop.example.com/sms")
 	case u.Scheme == "http" && !w.AllowPrivate:
 		return errors.New("url is http; write https, or allow_private: true for a receiver on this " +
 			"machine or in a private network")
@@ -138,7 +138,7 @@ func (w *StatusWebhook) readSecrets(files []string, secrets *SecretsFolder) erro
 		text, ok := strings.CutPrefix(strings.TrimSpace(string(raw)), secretPrefix)
 		secret, err := base64.StdEncoding.DecodeString(text)
 		if !ok || err != nil || len(secret) < 24 || len(secret) > 64 {
-			return fmt.Errorf("%s is no secret: write whsec_ and 24 to 64 random bytes in base64",
+			return fmt.Errorf("%s is not a secret: write whsec_ and 24 to 64 random bytes in base64",
 				name)
 		}
 		w.Secrets = append(w.Secrets, secret)

@@ -17,7 +17,7 @@ func deadOnes(t testing.TB, l *ledger.Ledger, ids ...string) {
 	messages := make([]ledger.Message, len(ids))
 	for i, id := range ids {
 		messages[i] = ledger.Message{
-			ID: id, Lane: "otp", State: ledger.Dead, Reason: "bad_number", Detail: "to is no number",
+			ID: id, Lane: "otp", State: ledger.Dead, Reason: "bad_number", Detail: "to is not a number",
 			Envelope: []byte(`{"id":"x"}`),
 			Origin:   ledger.Origin{Topic: "sms.otp", Partition: 2, Offset: int64(i)},
 		}
@@ -44,7 +44,7 @@ func TestTheIDOfADeadRecordIsGivenBackOnce(t *testing.T) {
 	l, db := rig.l, rig.db
 	deadOnes(t, l, "dead-1", "dead-2")
 	d, err := l.DeadRecords.Find(t.Context(), "dead-1")
-	if err != nil || d.Reason != "bad_number" || d.Detail != "to is no number" || d.Replay != nil {
+	if err != nil || d.Reason != "bad_number" || d.Detail != "to is not a number" || d.Replay != nil {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	if at, err := l.DeadRecords.At(t.Context(), d.Origin); err != nil || at.Seq != d.Seq {
@@ -66,7 +66,7 @@ func TestTheIDOfADeadRecordIsGivenBackOnce(t *testing.T) {
 	if broken := amiss(t, db, "ids_are_recognised"); broken != "" {
 		t.Error(broken)
 	}
-	deadOnes(t, l, "dead-1") // what is published under it is no duplicate
+	deadOnes(t, l, "dead-1") // what is published under it is not a duplicate
 	if broken := amiss(t, db, "ids_are_recognised"); broken != "" {
 		t.Error(broken)
 	}

@@ -113,7 +113,7 @@ func TestGuaranteesOfInvariantsAreThoseOfTheDesign(t *testing.T) {
 			t.Errorf("%s: DESIGN.md has no guarantee %d %q", one.Name, one.Number, one.Guarantee)
 		}
 		if !strings.HasSuffix(one.Sentence, ".") {
-			t.Errorf("%s: %q is no sentence", one.Name, one.Sentence)
+			t.Errorf("%s: %q is not a sentence", one.Name, one.Sentence)
 		}
 	}
 }

@@ -142,7 +142,7 @@ func (s *receiptStatus) toldByAttempt() bool {
 }
 
 // waitsForResend reports whether the message waits and was not resent before. When it moves on now
-// it will not be resent, and so is no duplicate.
+// it will not be resent, and so is not a duplicate.
 func (s *receiptStatus) waitsForResend() bool {
 	return (s.state == Retry || s.state == Waiting) &&
 		!slices.ContainsFunc(s.tries, func(o attemptStatus) bool { return o.resend })

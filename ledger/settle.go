@@ -139,7 +139,7 @@ func (s *Settlements) Settle(ctx context.Context, settlements []Settlement) erro
 	for i := range settlements {
 		if n := settlements[i].Notice; n != nil && (n.Kind != Status || len(n.Headers) > 0 ||
 			len(n.Value) == 0) {
-			return fmt.Errorf("settle message %d: the notice is no plain status event",
+			return fmt.Errorf("settle message %d: the notice is not a plain status event",
 				settlements[i].Seq)
 		}
 	}

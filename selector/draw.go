@@ -27,7 +27,7 @@ func ParseKey(s string) (Key, error) {
 	}
 	copy(k[:], raw)
 	if k == (Key{}) {
-		return Key{}, errors.New("a draw key of zeros is no secret")
+		return Key{}, errors.New("a draw key of zeros is not a secret")
 	}
 	return k, nil
 }

@@ -118,9 +118,9 @@ func TestMatchFollowsEveryPinnedRule(t *testing.T) {
 		"one label of three": {
 			labels{"lang": text("en"), "x": text(""), "quality": number(9)}, nil, 1.0 / 3,
 		},
-		"an empty text is no missing label": {labels{"none": text("")}, nil, 0},
-		"a text is not a number":            {labels{"five": number(5)}, nil, 0},
-		"a number is not a text":            {labels{"quality": text("8")}, nil, 0},
+		"an empty text is not a missing label": {labels{"none": text("")}, nil, 0},
+		"a text is not a number":               {labels{"five": number(5)}, nil, 0},
+		"a number is not a text":               {labels{"quality": text("8")}, nil, 0},
 		"labels and selectors together": {
 			labels{"lang": text("en"), "x": text("")},
 			[]selector.Selector{

@@ -44,7 +44,7 @@ func ParseWeight(s string) (Weight, error) {
 	return w, nil
 }
 
-// MustWeight is ParseWeight for constants; it panics on a text that is no weight.
+// MustWeight is ParseWeight for constants; it panics on a text that is not a weight.
 func MustWeight(s string) Weight {
 	w, err := ParseWeight(s)
 	if err != nil {

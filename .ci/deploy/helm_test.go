@@ -622,7 +622,7 @@ func TestChartPodsHaveNoRights(t *testing.T) {
 		if *pod.AutomountServiceAccountToken {
 			t.Errorf("the %s gets a token for the API of Kubernetes", name)
 		}
-		// A service named dispatcher would set DISPATCHER_PORT, which is no setting.
+		// A service named dispatcher would set DISPATCHER_PORT, which is not a setting.
 		if *pod.EnableServiceLinks {
 			t.Errorf("the %s gets a variable for each service", name)
 		}

@@ -248,7 +248,7 @@ type versions struct {
 const effectsOverlap = 5 * time.Second
 
 // edition reads a version and when it was in force. A version that is missing, or can no longer be
-// compiled, is no error: the audit reports it.
+// compiled, is not an error: the audit reports it.
 func (v *versions) edition(version int64) (e audit.Edition, err error) {
 	stored, err := v.ledger.Routing.Version(v.ctx, version)
 	if errors.Is(err, ledger.ErrNoRouting) {

@@ -27,7 +27,7 @@ const (
 
 // TestAPayloadThatWasChangedIsFound with finance's login, without any draw key and without a log of
 // hashes. The same holds for a dead record, which somebody may publish again. A payload that is
-// gone is no difference, and neither is one of an earlier release.
+// gone is not a difference, and neither is one of an earlier release.
 func TestAPayloadThatWasChangedIsFound(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()

@@ -370,7 +370,7 @@ func (o *auditDB) closed(day string) {
 }
 
 // TestFiguresThatWereChangedAfterTheyWereSealedAreFound, and their closings: reports of closed days
-// are read from them. Finance's login is enough. A correction is no fault.
+// are read from them. Finance's login is enough. A correction is not a fault.
 func TestFiguresThatWereChangedAfterTheyWereSealedAreFound(t *testing.T) {
 	t.Parallel()
 	o, keyFile, seals := sealedAuditDB(t, 20)
@@ -899,7 +899,7 @@ func TestStatesFollowAsTheLedgerLetsThem(t *testing.T) {
 }
 
 // TestALaterRunSealsWhatHasChanged: a second run seals the changed messages and no others. A
-// change by a receipt is no fault.
+// change by a receipt is not a fault.
 func TestALaterRunSealsWhatHasChanged(t *testing.T) {
 	t.Parallel()
 	o, keyFile, _ := sealedAuditDB(t, 20)
@@ -1024,7 +1024,7 @@ func TestWhatOperatorsDidIsSealed(t *testing.T) {
 	o.exec(`insert into dispatcher.erasures (at, author, reason, number_hmac)
 		values (` + at + `, 'ann', 'a letter', 7)`)
 	addSeals(t, o, keyFile)
-	// What an erasure counts while it runs is no change.
+	// What an erasure counts while it runs is not a change.
 	o.exec(`update dispatcher.erasures set messages = 4, unended = 1`)
 	if v, code := o.verify(seals...); code != exitOK || v.Sealed == nil || v.Sealed.Actions != 5 {
 		t.Fatalf("exit code %d, %+v, sealed: %+v", code, v, v.Sealed)
@@ -1186,7 +1186,7 @@ func TestOptOutsAreSealed(t *testing.T) {
 }
 
 // TestEndedWindowsOfLimitsAreSealed: a change of one is found, and its minute is named. A window
-// that was dropped with time, and one that a limit still has, is no difference.
+// that was dropped with time, and one that a limit still has, is not a difference.
 func TestEndedWindowsOfLimitsAreSealed(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -1263,7 +1263,7 @@ func TestEndedWindowsOfLimitsAreSealed(t *testing.T) {
 }
 
 // TestReceiptsAndDeadRecordsAreSealed with their messages. Seals of an earlier build have neither,
-// and stay valid. A reference that the provider used again is no difference.
+// and stay valid. A reference that the provider used again is not a difference.
 func TestReceiptsAndDeadRecordsAreSealed(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()

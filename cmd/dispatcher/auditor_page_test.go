@@ -53,8 +53,8 @@ func auditorPage(t *testing.T) (page string, o *october) {
 // updateOctober writes deploy/audit/october/seals.sql anew.
 var updateOctober = flag.Bool("update-october", false, "seal the example of docs/auditor.md again")
 
-// octoberKey signs the log of the example and nothing else, so it is no secret. Its second line is
-// deploy/audit/october/seal.pub.
+// octoberKey signs the log of the example and nothing else, so it is not a secret. Its second line
+// is deploy/audit/october/seal.pub.
 const octoberKey = "PRIVATE+KEY+october.example.com+4048c515+Ab7167yr+bqS1vW8jWLrKBHf92wFT9DUpsoDkRIx9Sa7" +
 	"\noctober.example.com+4048c515+AXo1nAfcrmkG04m/eE8Y4QyWALi/HCphLObgVuXzp1Op"
 

@@ -242,7 +242,7 @@ func TestWrongArgumentsAreAnsweredWithTheUsageLine(t *testing.T) {
 		"an argument is missing\nUsage: disp":             {"routing", "apply"},
 		`an argument is missing behind "default"`:         {"weights", "set", "default"},
 		`"c" is one argument too many`:                    {"routing", "diff", "a", "b", "c"},
-		"that is no version: write a number": {
+		"that is not a version: write a number": {
 			"channel", "drain", "a", "--expect-version", "abc",
 		},
 		"that is no time span: write": {

@@ -87,7 +87,7 @@ func (f *eraseFlags) erasure(c *cli) (*ledger.Erasure, error) {
 	}
 	number, ok := numbers.Typed(region, f.number)
 	if !ok {
-		return nil, usage(errors.New("--number is no number: write it with plus and country " +
+		return nil, usage(errors.New("--number is not a number: write it with plus and country " +
 			"code, such as +447700900000, or give --default-region"))
 	}
 	return &ledger.Erasure{

@@ -134,11 +134,11 @@ func TestEraseWantsANumberAReasonAndKeys(t *testing.T) {
 	t.Parallel()
 	url := "DISPATCHER_POSTGRES_URL=postgres://127.0.0.1:1/none"
 	for want, args := range map[string][]string{
-		"--number is missing":   {"--reason", "r"},
-		"--reason is missing":   {"--number", "+447700900123"},
-		"--number is no number": {"--number", "07700900123", "--reason", "r"},
-		"--author is empty":     {"--number", "+447700900123", "--reason", "r", "--author", " "},
-		"--default-region":      {"--number", "07700900123", "--reason", "r", "--default-region", "?"},
+		"--number is missing":      {"--reason", "r"},
+		"--reason is missing":      {"--number", "+447700900123"},
+		"--number is not a number": {"--number", "07700900123", "--reason", "r"},
+		"--author is empty":        {"--number", "+447700900123", "--reason", "r", "--author", " "},
+		"--default-region":         {"--number", "07700900123", "--reason", "r", "--default-region", "?"},
 	} {
 		got := dispatcher(t, "", []string{url}, append([]string{"erase"}, args...)...)
 		if got.code != exitUsage || !strings.Contains(got.err, want) {

@@ -70,7 +70,7 @@ func (f *versionFlag) Set(text string) error {
 		if f.least == 0 {
 			advice += ", or 0 for an empty database"
 		}
-		return errors.New("that is no version: " + advice)
+		return errors.New("that is not a version: " + advice)
 	}
 	f.version, f.given = version, true
 	return nil

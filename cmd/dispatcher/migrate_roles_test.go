@@ -107,7 +107,7 @@ func (o *auditDB) fillRest() {
 	o.exec(`select dispatcher.make_day(dispatcher.day_at(now()) - 9)`)
 	o.exec(`insert into dispatcher.messages (seq, id, lane, state, reason, detail, finished_at)
 		values (dispatcher.first_of(dispatcher.day_at(now()) - 9) + 1, 'old', 'otp', 'dead',
-		'bad_number', 'to is no number', now())`)
+		'bad_number', 'to is not a number', now())`)
 	o.exec(`select dispatcher.index_ids(dispatcher.day_at(now()) - 9)`)
 	o.exec(`insert into dispatcher.due (seq, next_at, lane, tenant, state)
 		values (1, now() + interval '1 hour', 'otp', 'shop', 'scheduled')`)

@@ -181,7 +181,7 @@ func (w *whom) numbers(c *cli, cmd *cobra.Command, args []string) ([]string, err
 	for i, arg := range args {
 		n, ok := numbers.Typed(r, arg)
 		if !ok {
-			return nil, usage(fmt.Errorf("argument %d is no number: write it with plus and "+
+			return nil, usage(fmt.Errorf("argument %d is not a number: write it with plus and "+
 				"country code, such as +447700900000, or give --default-region", i+1))
 		}
 		out[i] = n

@@ -179,11 +179,11 @@ func TestMistakesWithOptOutsAreNamedWithoutNumbers(t *testing.T) {
 		"--author is empty": {
 			"remove", "+447700900123", "--tenant", "shop", "--reason", "x", "--author", " ",
 		},
-		"argument 2 is no number": {
+		"argument 2 is not a number": {
 			"add", "+447700900123", "7700900124", "--tenant", "shop", "--reason", "x",
 		},
-		"argument 1 is no number": {"show", "++447700900123", "--tenant", "shop"},
-		"is no country code": {
+		"argument 1 is not a number": {"show", "++447700900123", "--tenant", "shop"},
+		"is not a country code": {
 			"show", "+447700900123", "--tenant", "shop", "--default-region", "XQ",
 		},
 		"correct the path": {

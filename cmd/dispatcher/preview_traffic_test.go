@@ -204,7 +204,7 @@ func TestPreviewAgainstAModeThatCannotBeComputedHasNoFormerShares(t *testing.T) 
 	}
 	for want, args := range map[string][]string{
 		"has not begun":           {"--day", "2999-01-01"},
-		"that is no version":      {"--against", "0"},
+		"that is not a version":   {"--against", "0"},
 		"Usage: dispatcher previ": {"--against", "-1"},
 	} {
 		got := dispatcher(t, "", env, append([]string{"preview", "--routing", idle}, args...)...)

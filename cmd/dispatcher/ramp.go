@@ -146,7 +146,7 @@ func parsePercent(flag, text string) (float64, error) {
 		f /= 100
 	}
 	if err != nil || !(f >= 0 && f <= 1) {
-		return 0, fmt.Errorf("%s %q is no part of a whole: write for example 5%%", flag, text)
+		return 0, fmt.Errorf("%s %q is not part of a whole: write for example 5%%", flag, text)
 	}
 	return f, nil
 }

@@ -519,14 +519,14 @@ func TestWhatReconcileRefuses(t *testing.T) {
 		"--to must be after --from":           {"--dry-run", "--from", "2026-11-02", "--to", "2026-11-01"},
 		"--from: write a day such as":         {"--dry-run", "--from", "November", "--to", "2026-11-01"},
 		`there is no preset "acme"`:           {"--dry-run", "--preset", "acme"},
-		`"prize=x" is no field with its`:      {"--dry-run", "--columns", "prize=x"},
+		`"prize=x" is not a field with its`:   {"--dry-run", "--columns", "prize=x"},
 		"is no time zone":                     {"--dry-run", "--timezone", "Mars"},
 		"bill.csv has no column for":          {"--dry-run", "--columns", "reference=id,time=", "--columns", "number="},
 		"--tolerance must be between":         {"--dry-run", "--tolerance", "48h"},
 		`bill.csv, line 2, column "segments"`: {"--dry-run", "--columns", "segments=currency"},
 	} {
 		if want == `bill.csv, line 2, column "segments"` {
-			want = `bill.csv, line 2, column "currency": this is no number of segments`
+			want = `bill.csv, line 2, column "currency": this is not a number of segments`
 		}
 		if got := b.run(b.env, exitUsage, args...); !strings.Contains(got.err, want) {
 			t.Errorf("%v: %+v, not %q", args, got, want)

@@ -227,7 +227,7 @@ func TestARangeByOtherDimensions(t *testing.T) {
 		t.Errorf("got %+v", reasons[:2])
 	}
 	for want, args := range map[string][]string{
-		`"shoe" is no dimension: there are hour, route, channel, tenant, country, sender, currency and reason`: {
+		`"shoe" is not a dimension: there are hour, route, channel, tenant, country, sender, currency and reason`: {
 			"--from", first, "--by", "shoe",
 		},
 		"is after --to":                  {"--from", ago(t, 1), "--to", first},

@@ -129,7 +129,7 @@ func (c *cli) routingShowCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			if version < 0 {
-				return usage(fmt.Errorf("--version %d is no version", version))
+				return usage(fmt.Errorf("--version %d is not a version", version))
 			}
 			return c.withLedger(ctx, func(l *database) error {
 				return c.showRouting(ctx, l, version, as)

@@ -180,7 +180,7 @@ func TestTwoEditorsCannotOverwriteEachOther(t *testing.T) {
 }
 
 // TestEffectsDoNotConflictWithEdits: a version that only lowered a weight does not conflict with an
-// editor's change. Applying the same document again is no change.
+// editor's change. Applying the same document again is not a change.
 func TestEffectsDoNotConflictWithEdits(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
@@ -335,7 +335,7 @@ func TestARefusedDocumentIsAUsageErrorWithItsLines(t *testing.T) {
 		"not weight": {
 			[]string{"weights", "set", "default", "a=-1"}, "channel a: weight -1 is negative",
 		},
-		"no equals": {[]string{"weights", "set", "default", "a"}, `"a" is no weight`},
+		"no equals": {[]string{"weights", "set", "default", "a"}, `"a" is not a weight`},
 		"twice": {
 			[]string{"weights", "set", "default", "a=1", "a=2"}, "channel a is named twice",
 		},

@@ -103,7 +103,7 @@ func checkHeader(header []string) error {
 		_, label := strings.CutPrefix(name, "label.")
 		_, metadata := strings.CutPrefix(name, "metadata.")
 		if !label && !metadata && name != "selectors" && !slices.Contains(draftFields, name) {
-			return fmt.Errorf("column %d is no field of a message: name it %s, selectors, "+
+			return fmt.Errorf("column %d is not a field of a message: name it %s, selectors, "+
 				"label.KEY or metadata.KEY", i+1, strings.Join(draftFields, ", "))
 		}
 		if slices.Contains(header[:i], name) {

@@ -260,7 +260,7 @@ func TestSendSaysWhatIsWrongWithItsArguments(t *testing.T) {
 		"misspelt": {
 			[]string{"DISPATCHER_KAFKA_BROKER=x"},
 			[]string{"--to", "+447700900123", "--text", "x"},
-			"DISPATCHER_KAFKA_BROKER is no setting",
+			"DISPATCHER_KAFKA_BROKER is not a setting",
 		},
 	} {
 		got := dispatcher(t, "", tc.env, append([]string{"send"}, tc.args...)...)
@@ -304,7 +304,7 @@ func TestHeadersThatAreNoFieldsAreRefused(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"":                       "1: the file is empty",
-		"id,to,tekst\n":          "1: column 3 is no field of a message",
+		"id,to,tekst\n":          "1: column 3 is not a field of a message",
 		"id,to,to\n":             "1: column 3 has the same name",
 		"id,\"to\n":              "1: the header cannot be read as CSV",
 		"id, to ,text,label.a\n": "",

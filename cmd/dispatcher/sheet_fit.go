@@ -16,7 +16,7 @@ const narrowest = 8
 // paragraphWidth is the width of text where there is room.
 const paragraphWidth = 100
 
-// terminalWidth is how many characters a line has; 0 when out is no terminal or its width is
+// terminalWidth is how many characters a line has; 0 when out is not a terminal or its width is
 // unknown.
 func terminalWidth(out io.Writer) int {
 	f, ok := direct(out).(*os.File)

@@ -164,7 +164,7 @@ func knownRouting(ctx context.Context, s *config.Settings) (*config.Routing, err
 	if s.RoutingFile != "" {
 		return readRouting("DISPATCHER_ROUTING_FILE", s.RoutingFile)
 	}
-	return nil, nil //nolint:nilnil // There is no routing, which is no error here.
+	return nil, nil //nolint:nilnil // There is no routing, which is not an error here.
 }
 
 // wantedTopics lists each topic once, in the order in which messages pass them.

@@ -53,7 +53,7 @@ func parseWeights(args []string) ([]config.Weight, error) {
 	for _, arg := range args {
 		channel, value, ok := strings.Cut(arg, "=")
 		if !ok || channel == "" {
-			return nil, fmt.Errorf("%q is no weight: write CHANNEL=WEIGHT, such as a=25", arg)
+			return nil, fmt.Errorf("%q is not a weight: write CHANNEL=WEIGHT, such as a=25", arg)
 		}
 		for _, other := range weights {
 			if other.Channel == channel {

@@ -158,8 +158,8 @@ func TestWeightsRampRefusesWhatCouldNeverBeMade(t *testing.T) {
 		"name the weights to go to":             {},
 		"--steps is 0":                          {"a=1", "--steps", "0"},
 		"leaves less than a second":             {"a=1", "--over", "2s", "--steps", "5"},
-		`--max-errors "5" is no part`:           {"a=1", "--max-errors", "5"},
-		`--max-deviation "101%" is no part`:     {"a=1", "--max-deviation", "101%"},
+		`--max-errors "5" is not part`:          {"a=1", "--max-errors", "5"},
+		`--max-deviation "101%" is not part`:    {"a=1", "--max-deviation", "101%"},
 		"all weights are 0":                     {"a=0", "b=0", "c=0"},
 		"--hold, --resume and --cancel take no": {"a=1", "--hold"},
 	} {

@@ -16,7 +16,7 @@ func TestAFolderBehindAClosedOneMovesAway(t *testing.T) {
 	if err := os.Mkdir(closed, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("TMPDIR", elsewhere) // closed is no temporary folder
+	t.Setenv("TMPDIR", elsewhere) // closed is not a temporary folder
 	dir := filepath.Join(closed, "data", "postgres")
 	for range 2 { // the second time it is there
 		f, err := prepare(dir, elsewhere)

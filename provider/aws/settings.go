@@ -142,11 +142,11 @@ var (
 
 func (c *Config) check(r *settings.Reader) {
 	if !region.MatchString(c.Region) {
-		r.Failf("region", "is no region such as eu-central-1")
+		r.Failf("region", "is not a region such as eu-central-1")
 	}
 	for _, arn := range c.Topics {
 		if !topic.MatchString(arn) {
-			r.Failf("sns_topics", "%q is no ARN of a topic", arn)
+			r.Failf("sns_topics", "%q is not an ARN of a topic", arn)
 		}
 	}
 	if len(c.Certificates) > 0 && len(c.Topics) == 0 {
@@ -154,12 +154,12 @@ func (c *Config) check(r *settings.Reader) {
 			"sns_topics", "is missing; SNS signs for everybody, and only the topic says whose message it is")
 	}
 	if c.MaxPrice != "" && !price.MatchString(c.MaxPrice) {
-		r.Failf("max_price", "is no price such as \"0.10\"")
+		r.Failf("max_price", "is not a price such as \"0.10\"")
 	}
 	if c.SNSBase != "" && !strings.HasPrefix(c.SNSBase, "https://") &&
 		!strings.HasPrefix(c.SNSBase, "http://") {
 		r.Failf("sns_base_url",
-			"is no address such as https://vpce-1234.sns.eu-central-1.vpce.amazonaws.com")
+			"is not an address such as https://vpce-1234.sns.eu-central-1.vpce.amazonaws.com")
 	}
 }
 
@@ -175,7 +175,7 @@ func readParameters(r *settings.Reader, key string) map[string]string {
 	}
 	members, ok := settings.Map(value)
 	if !ok {
-		r.Failf(key, "is no map")
+		r.Failf(key, "is not a map")
 		return nil
 	}
 	list := make(map[string]string, len(members))

@@ -14,9 +14,9 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 		values map[string]any
 		want   string
 	}{
-		"no region": {map[string]any{"region": nil}, "region: is no region"},
+		"no region": {map[string]any{"region": nil}, "region: is not a region"},
 		"a host as region": {
-			map[string]any{"region": "evil.example/"}, "region: is no region",
+			map[string]any{"region": "evil.example/"}, "region: is not a region",
 		},
 		"no key": {
 			map[string]any{"access_key_id": nil}, "access_key_id: is missing",
@@ -36,7 +36,7 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 			map[string]any{"sns_topics": nil}, "sns_topics: is missing; SNS signs for everybody",
 		},
 		"no ARN": {
-			map[string]any{"sns_topics": "sms-events"}, "sns_topics: \"sms-events\" is no ARN",
+			map[string]any{"sns_topics": "sms-events"}, "sns_topics: \"sms-events\" is not an ARN",
 		},
 		"no certificate": {
 			map[string]any{"sns_certificate_files": "no certificate"},
@@ -46,7 +46,7 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 			map[string]any{"callback_secret_files": []any{"old", "old", "old"}},
 			"callback_secret_files: names 3 files",
 		},
-		"a price in words": {map[string]any{"max_price": "10 cents"}, "max_price: is no price"},
+		"a price in words": {map[string]any{"max_price": "10 cents"}, "max_price: is not a price"},
 		"an unknown type": {
 			map[string]any{"message_type": "otp"}, "message_type: \"otp\" is none of",
 		},

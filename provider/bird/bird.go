@@ -143,7 +143,7 @@ func (c *Config) check(r *settings.Reader) {
 		case c.API == Messages && value != "":
 			r.Failf(key, "belongs to api: channels")
 		case c.API == Channels && !id.MatchString(value):
-			r.Failf(key, "is no id such as a1405560-c8d3-4b1a-877d-3f449ad95352")
+			r.Failf(key, "is not an id such as a1405560-c8d3-4b1a-877d-3f449ad95352")
 		}
 	}
 }

@@ -29,13 +29,13 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 		},
 		"no workspace": {
 			map[string]any{"access_key_file": "access", "api": "channels", "channel": channelID},
-			"workspace: is no id",
+			"workspace: is not an id",
 		},
 		"a path as channel": {
 			map[string]any{
 				"access_key_file": "access", "api": "channels", "workspace": workspace,
 				"channel": "../../x",
-			}, "channel: is no id",
+			}, "channel: is not an id",
 		},
 		"channel for messages": {
 			map[string]any{"access_key_file": "access", "channel": channelID},

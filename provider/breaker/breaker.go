@@ -160,7 +160,7 @@ var (
 	_ provider.CallbackReader = (*Breaker)(nil)
 )
 
-// errNoLookup is the LookupResult.Err of a channel that is no Finder.
+// errNoLookup is the LookupResult.Err of a channel that is not a Finder.
 var errNoLookup = errors.New("the provider cannot be asked what became of a submission")
 
 // Capabilities returns what the wrapped channel offers; nothing if it is not Capable.
@@ -171,7 +171,7 @@ func (b *Breaker) Capabilities() provider.Capabilities {
 	return provider.Capabilities{}
 }
 
-// Find asks the wrapped channel; Unanswered if it is no Finder.
+// Find asks the wrapped channel; Unanswered if it is not a Finder.
 func (b *Breaker) Find(ctx context.Context, key string) provider.LookupResult {
 	if f, ok := b.channel.(provider.Finder); ok {
 		return f.Find(ctx, key)
@@ -185,7 +185,7 @@ func (b *Breaker) ReadsCallbacks() bool {
 	return ok
 }
 
-// ReadCallback reads a callback with the wrapped channel. If that is no CallbackReader, the
+// ReadCallback reads a callback with the wrapped channel. If that is not a CallbackReader, the
 // callback is forged.
 func (b *Breaker) ReadCallback(c *provider.Callback) (provider.CallbackContent, error) {
 	if l, ok := b.channel.(provider.CallbackReader); ok {

@@ -110,7 +110,7 @@ func (p parser) section(
 	}
 	members, ok := settings.Map(value)
 	if !ok {
-		r.Failf(key, "is no map")
+		r.Failf(key, "is not a map")
 		return
 	}
 	inner := settings.New(members, p.readFile)
@@ -129,7 +129,7 @@ func (p parser) secrets(r *settings.Reader) map[string]string {
 	list := make(map[string]string, len(files))
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if !secretNames.MatchString(name) {
-			r.Failf("secrets", "%q is no name such as api_key", name)
+			r.Failf("secrets", "%q is not a name such as api_key", name)
 			continue
 		}
 		secret, err := p.secret(files[name])
@@ -185,7 +185,7 @@ func words(r *settings.Reader, key string) map[string]string {
 	}
 	members, ok := settings.Map(value)
 	if !ok {
-		r.Failf(key, "is no map")
+		r.Failf(key, "is not a map")
 		return nil
 	}
 	list := make(map[string]string, len(members))
@@ -194,7 +194,7 @@ func words(r *settings.Reader, key string) map[string]string {
 		case string, int, int64, uint64, bool, float64:
 			list[name] = fmt.Sprint(v)
 		default:
-			r.Failf(key, "%s is no text", name)
+			r.Failf(key, "%s is not text", name)
 		}
 	}
 	return list

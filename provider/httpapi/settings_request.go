@@ -129,7 +129,7 @@ var fieldName = regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z]+$") // RFC 9110 
 func (r *request) check(in *settings.Reader) {
 	for _, h := range r.headers {
 		if !fieldName.MatchString(h.name) || slices.Contains(own, http.CanonicalHeaderKey(h.name)) {
-			in.Failf("headers", "%q is no name of a field that can be set", h.name)
+			in.Failf("headers", "%q is not a name of a field that can be set", h.name)
 		}
 	}
 	bodies := 0
@@ -169,7 +169,7 @@ func (c *Config) readAnswer(p parser, r *settings.Reader) {
 	value, _ := r.Take("outcomes")
 	list, ok := value.([]any)
 	if !ok || len(list) == 0 {
-		r.Failf("outcomes", "is no list of {status, code, outcome}")
+		r.Failf("outcomes", "is not a list of {status, code, outcome}")
 		return
 	}
 	accepts := false
@@ -194,7 +194,7 @@ func (c *Config) readAnswer(p parser, r *settings.Reader) {
 func (p parser) rule(entry any) (rule, error) {
 	members, ok := settings.Map(entry)
 	if !ok {
-		return rule{}, errors.New("is no map")
+		return rule{}, errors.New("is not a map")
 	}
 	r := settings.New(members, p.readFile)
 	var out rule
@@ -221,7 +221,7 @@ func statuses(text string) (low, high int, err error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 200 || n > 599 {
-		return 0, 0, errors.New("is no status such as 202 or 4xx")
+		return 0, 0, errors.New("is not a status such as 202 or 4xx")
 	}
 	return n, n, nil
 }

@@ -60,7 +60,7 @@ func TestFaultsOfADescriptionNameTheirPlace(t *testing.T) {
 			"{token: password}", "{token: empty}", "secrets: token: is empty",
 		},
 		"own header": {
-			"Idempotency-Key", "Content-Length", `headers: "Content-Length" is no name`,
+			"Idempotency-Key", "Content-Length", `headers: "Content-Length" is not a name`,
 		},
 		"header with a break": {"Idempotency-Key", `"a\r\nb"`, "headers:"},
 		"body of a GET": {
@@ -71,7 +71,7 @@ func TestFaultsOfADescriptionNameTheirPlace(t *testing.T) {
 		},
 		"number of words": {
 			`{$number: "{validity_seconds}"}`, `{$number: "{text}{validity_seconds}"}`,
-			"a $number is no whole number",
+			"a $number is not a whole number",
 		},
 		"validity unbounded": {"longest_validity: 1h\n", "", "longest_validity: is missing"},
 		"alphabet half": {
@@ -89,7 +89,7 @@ func TestFaultsOfADescriptionNameTheirPlace(t *testing.T) {
 		"no outcome": {
 			"outcome: accepted", "outcome: ok", `outcome: outcome "ok" is none of`,
 		},
-		"no status": {"2xx", "2x", "status: is no status"},
+		"no status": {"2xx", "2x", "status: is not a status"},
 		"code without place": {
 			"status: 2xx", "status: 2xx, code: 1", "names a code, but answer has no place",
 		},

@@ -94,7 +94,7 @@ func (t text) build(value func(part) string) (any, bool, error) {
 func (n number) build(value func(part) string) (any, bool, error) {
 	s, ok := n.expand(value, nil)
 	if ok && (s == "" || strings.Trim(s, "0123456789") != "" || len(s) > 1 && s[0] == '0') {
-		return nil, false, fmt.Errorf("a %s is no whole number", numberKey)
+		return nil, false, fmt.Errorf("a %s is not a whole number", numberKey)
 	}
 	return json.Number(s), ok, nil
 }

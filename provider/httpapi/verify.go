@@ -143,7 +143,7 @@ var (
 func (v *verification) unambiguous(c *provider.Callback, stamp string) error {
 	switch {
 	case v.time != nil && !timePattern.MatchString(stamp):
-		return fmt.Errorf("its time is no number of seconds or milliseconds: %w",
+		return fmt.Errorf("its time is not a number of seconds or milliseconds: %w",
 			provider.ErrMalformed)
 	case v.signed.has("url") && !addressPattern.MatchString(c.URL):
 		return fmt.Errorf("its address has characters that none has: %w", provider.ErrMalformed)
@@ -159,7 +159,7 @@ func fresh(stamp string, now time.Time, late time.Duration) error {
 	const milliseconds = 100_000_000_000 // as seconds, the year 5138
 	n, err := strconv.ParseInt(stamp, 10, 64)
 	if err != nil {
-		return fmt.Errorf("its time is no number: %w", provider.ErrMalformed)
+		return fmt.Errorf("its time is not a number: %w", provider.ErrMalformed)
 	}
 	at := time.Unix(n, 0)
 	if n > milliseconds {

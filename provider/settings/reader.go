@@ -63,7 +63,7 @@ func (r *Reader) Text(key string) string {
 	case int, int64, uint64: // a sender such as 12345 needs no quotes
 		return fmt.Sprint(v)
 	}
-	r.Failf(key, "is no text")
+	r.Failf(key, "is not text")
 	return ""
 }
 
@@ -132,7 +132,7 @@ func (r *Reader) Integer(key string, low, high int) int {
 	}
 	n, ok := asInt(value)
 	if !ok {
-		r.Failf(key, "is no whole number")
+		r.Failf(key, "is not a whole number")
 		return 0
 	}
 	if n < low || n > high {
@@ -149,7 +149,7 @@ func (r *Reader) Octet(key string) *byte {
 	}
 	n, ok := asInt(value)
 	if !ok || n < 0 || n > math.MaxUint8 {
-		r.Failf(key, "is no number from 0 to 255")
+		r.Failf(key, "is not a number from 0 to 255")
 		return nil
 	}
 	b := byte(n)
@@ -169,7 +169,7 @@ func (r *Reader) Duration(key string) time.Duration {
 		isDuration = err == nil
 	}
 	if !isDuration || d <= 0 {
-		r.Failf(key, "is no positive duration such as 30s")
+		r.Failf(key, "is not a positive duration such as 30s")
 		return 0
 	}
 	return d

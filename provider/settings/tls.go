@@ -45,7 +45,7 @@ func (r *Reader) clientTLS(ca, cert, key []byte, name string) *tls.Config {
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		r.Fail("tls_cert_file", errors.New("is no PEM certificate that belongs to tls_key_file"))
+		r.Fail("tls_cert_file", errors.New("is not a PEM certificate that belongs to tls_key_file"))
 		return cfg
 	}
 	cfg.Certificates = []tls.Certificate{pair}

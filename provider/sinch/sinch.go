@@ -91,7 +91,7 @@ func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 		Callback:         o.Callback,
 	}
 	if !planID.MatchString(cfg.Plan) {
-		r.Failf("service_plan_id", "is no id of letters and digits")
+		r.Failf("service_plan_id", "is not an id of letters and digits")
 	}
 	if cfg.Token == "" {
 		r.Failf("token_file", "is missing")

@@ -267,7 +267,7 @@ func (c Config) validateRules() error {
 	for i, r := range c.DestRules {
 		err := validateDigits(r.To)
 		if err == nil && r.Replace != nil && strings.Trim(*r.Replace, "+0123456789") != "" {
-			err = errors.New("replace: is no beginning of a number")
+			err = errors.New("replace: is not the beginning of a number")
 		}
 		if err != nil {
 			faults = append(faults, fmt.Errorf("dest_rules: rule %d: %w", i+1, err))
@@ -279,7 +279,7 @@ func (c Config) validateRules() error {
 func validateDigits(beginnings []string) error {
 	for _, digits := range beginnings {
 		if !allDigits(digits) {
-			return fmt.Errorf("to: %q is no beginning of a number", digits)
+			return fmt.Errorf("to: %q is not the beginning of a number", digits)
 		}
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 )
 
 // parseInbound reads a subscriber's message in a deliver_sm or data_sm. It is false for receipts,
-// for automatic acknowledgements of handsets (section 5.2.12), and for content that is no text.
+// for automatic acknowledgements of handsets (section 5.2.12), and for content that is not text.
 func (c *Config) parseInbound(m *pdu.Message, now time.Time) (provider.Inbound, bool) {
 	if !c.isInbound(m) {
 		return provider.Inbound{}, false
@@ -140,7 +140,7 @@ const (
 	charsetHebrew
 )
 
-// decodeText decodes a message by its data_coding; false if it is no text. Octets outside the
+// decodeText decodes a message by its data_coding; false if it is not text. Octets outside the
 // alphabet are read as ISO 8859-1, which is what peers with a wrong data_coding send.
 func decodeText(
 	coding byte, defaultAlphabet Alphabet, shift sms.Shift, octets []byte,

@@ -200,7 +200,7 @@ func TestInboundMessagesThatCannotBeTakenComeAgain(t *testing.T) {
 	}
 	peer.send(0, 8, &pdu.DeliverSM{Message: pdu.Message{DataCoding: 4, ShortMessage: []byte{1}}})
 	if h := peer.expect(pdu.CommandDeliverSMResp); h.Status != pdu.StatusReceiverReject {
-		t.Errorf("a message that is no text was answered %v", h.Status)
+		t.Errorf("a message that is not text was answered %v", h.Status)
 	}
 	peer.send(0, 9, &pdu.DeliverSM{Message: textReceipt("id:7F stat:DELIVRD")})
 	if h := peer.expect(pdu.CommandDeliverSMResp); h.Status != pdu.StatusOK {

@@ -183,7 +183,7 @@ func (rm ReceiptMeanings) validate() error {
 		if key == "" || key == "/" || safeReceiptWord([]byte(word)) != word ||
 			safeReceiptWord([]byte(failure)) != failure {
 			return fmt.Errorf(
-				"receipt_meanings: %q is no word, no error such as /012 and no such pair", key)
+				"receipt_meanings: %q is not a word, no error such as /012 and no such pair", key)
 		}
 		if m.State > provider.Undelivered ||
 			m.Cause != provider.Unspecified && m.State != provider.Undelivered {

@@ -66,10 +66,10 @@ func TestReceiptsAreReadInTheirRealLifeVariants(t *testing.T) {
 		"strange state": {
 			textReceipt("id:7F stat:BUFFRED"), "7F", provider.Pending, "BUFFRED",
 		},
-		"accepted is no end": {
+		"accepted is not an end": {
 			textReceipt("id:7F stat:ACCEPTD"), "7F", provider.Pending, "ACCEPTD",
 		},
-		"unknown is no end": {
+		"unknown is not an end": {
 			textReceipt("id:7F stat:UNKNOWN"), "7F", provider.Pending, "UNKNOWN",
 		},
 		"a number as error": {

@@ -176,9 +176,9 @@ func stated(m *pdu.Message) bool {
 	return ok
 }
 
-// deliveryHandler returns the function that handles a message which is no receipt; nil if none is
-// set. A subscriber's message that cannot be decoded is refused, so that the SMSC does not count it
-// as delivered.
+// deliveryHandler returns the function that handles a message which is not a receipt; nil if none
+// is set. A subscriber's message that cannot be decoded is refused, so that the SMSC does not count
+// it as delivered.
 func (s *session) deliveryHandler(m *pdu.Message) func(context.Context) pdu.Status {
 	if s.cfg.OnInbound != nil {
 		in, readable := s.cfg.parseInbound(m, time.Now())

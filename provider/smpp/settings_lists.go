@@ -36,7 +36,7 @@ func readOutcomes(r *settings.Reader, key string) map[pdu.Status]StatusMeaning {
 	for code, word := range entries {
 		status, err := strconv.ParseUint(code, 0, 32)
 		if err != nil {
-			r.Failf(key, "%q is no command_status; write it as 0x00000410", code)
+			r.Failf(key, "%q is not a command_status; write it as 0x00000410", code)
 			continue
 		}
 		meaning, err := parseStatusMeaning(fmt.Sprint(word))
@@ -126,7 +126,7 @@ func readTag(r *settings.Reader, key string) pdu.Tag {
 func parseTag(word string) (pdu.Tag, error) {
 	n, err := strconv.ParseUint(word, 0, 16)
 	if err != nil || n == 0 {
-		return 0, fmt.Errorf("%q is no tag of an optional parameter; write it as 0x1400", word)
+		return 0, fmt.Errorf("%q is not a tag of an optional parameter; write it as 0x1400", word)
 	}
 	return pdu.Tag(n), nil
 }
@@ -170,7 +170,7 @@ func parseTLV(value any) ([]byte, error) {
 		case "hex":
 			var err error
 			if out, err = hex.DecodeString(r.Text(form)); err != nil {
-				r.Failf(form, "is no row of hexadecimal octets")
+				r.Failf(form, "is not a row of hexadecimal octets")
 			}
 		case "uint8":
 			out = []byte{byte(r.Integer(form, 0, math.MaxUint8))}
@@ -231,14 +231,14 @@ func readRules[T any](r *settings.Reader, key string, read func(*settings.Reader
 	}
 	entries, ok := value.([]any)
 	if !ok {
-		r.Failf(key, "is no list of rules")
+		r.Failf(key, "is not a list of rules")
 		return nil
 	}
 	rules := make([]T, 0, len(entries))
 	for i, e := range entries {
 		fields, ok := settings.Map(e)
 		if !ok {
-			r.Failf(key, "rule %d is no map", i+1)
+			r.Failf(key, "rule %d is not a map", i+1)
 			continue
 		}
 		entry := settings.New(fields, nil)

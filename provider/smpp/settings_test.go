@@ -218,14 +218,14 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 		"strange":            {"colour", "red", "known are addr_npi, addr_ton, address,"},
 		"inline password":    {"password", "s3cret", "password_file"},
 		"window of zero":     {"window", 0, "window: 0 is not between 1 and 10000"},
-		"window as text":     {"window", "many", "window: is no whole number"},
-		"fraction of a bind": {"binds", 1.5, "binds: is no whole number"},
+		"window as text":     {"window", "many", "window: is not a whole number"},
+		"fraction of a bind": {"binds", 1.5, "binds: is not a whole number"},
 		"too many binds":     {"binds", 65, "binds: 65 is not between 1 and 64"},
 		"duration as number": {
-			"enquire_link", 30, "enquire_link: is no positive duration such as 30s",
+			"enquire_link", 30, "enquire_link: is not a positive duration such as 30s",
 		},
 		"negative duration": {
-			"response_timeout", "-1s", "response_timeout: is no positive duration",
+			"response_timeout", "-1s", "response_timeout: is not a positive duration",
 		},
 		"bounds crossed": {"reconnect_max", "1ms", "reconnect_max: 1ms is below 500ms"},
 		"address without port": {
@@ -239,7 +239,7 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 			"system_id", strings.Repeat("x", 16), "system_id: is longer than 15 characters",
 		},
 		"no system_id":      {"system_id", "", "system_id: is missing"},
-		"system_id as list": {"system_id", []any{}, "system_id: is no text"},
+		"system_id as list": {"system_id", []any{}, "system_id: is not text"},
 		"long system_type": {
 			"system_type", strings.Repeat("x", 13), "system_type: is longer than 12",
 		},
@@ -265,21 +265,21 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 			"registered_delivery", 0x13, "registered_delivery: asks for some of the final receipts",
 		},
 		"receipts": {
-			"registered_delivery", "sometimes", "registered_delivery: is no number from 0 to 255",
+			"registered_delivery", "sometimes", "registered_delivery: is not a number from 0 to 255",
 		},
-		"ton":      {"source_ton", 256, "source_ton: is no number from 0 to 255"},
+		"ton":      {"source_ton", 256, "source_ton: is not a number from 0 to 255"},
 		"from":     {"from", "far too long a name", "from: "},
 		"tls word": {"tls", "maybe", "tls: is neither true nor false"},
 		"tls forgotten": {
 			"tls_server_name", "smsc", "tls: is off while other tls_ settings are set",
 		},
 		"ca":   {"tls_ca_file", "a.secret", "tls_ca_file: holds no PEM certificate"},
-		"cert": {"tls_cert_file", "a.secret", "tls_cert_file: is no PEM certificate"},
+		"cert": {"tls_cert_file", "a.secret", "tls_cert_file: is not a PEM certificate"},
 		"outcomes": {
-			"outcomes", "rejected", "outcomes: is no map from status to outcome",
+			"outcomes", "rejected", "outcomes: is not a map from status to outcome",
 		},
 		"outcome code": {
-			"outcomes", map[string]any{"x": "rejected"}, `outcomes: "x" is no command_status`,
+			"outcomes", map[string]any{"x": "rejected"}, `outcomes: "x" is not a command_status`,
 		},
 		"outcome word": {
 			"outcomes",
@@ -289,7 +289,7 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 		"accepted error": {
 			"outcomes", map[any]any{1: "accepted"}, "outcomes: 0x00000001 cannot be accepted",
 		},
-		"validity": {"validity", "soon", "validity: is no positive duration"},
+		"validity": {"validity", "soon", "validity: is not a positive duration"},
 		"own tlv": {
 			"tlvs",
 			map[string]any{"0x0424": map[string]any{"text": "x"}},
@@ -306,7 +306,7 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 		"tlv of odd octets": {
 			"tlvs",
 			map[string]any{"0x1400": map[string]any{"hex": "0"}},
-			"tlvs: 0x1400: hex: is no row",
+			"tlvs: 0x1400: hex: is not a row",
 		},
 		"tlv too large": {
 			"tlvs",
@@ -316,25 +316,25 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 		"tlv of no tag": {
 			"tlvs",
 			map[string]any{"vendor": map[string]any{"uint8": 1}},
-			`tlvs: "vendor" is no tag`,
+			`tlvs: "vendor" is not a tag`,
 		},
 		"tlv twice": {
 			"tlvs", map[any]any{
 				0x1400: map[string]any{"uint8": 1}, "0x1400": map[string]any{"uint8": 1},
 			}, "tlvs: 0x1400 is there twice",
 		},
-		"tlvs as list": {"tlvs", []any{1}, "tlvs: is no map from tag to value"},
+		"tlvs as list": {"tlvs", []any{1}, "tlvs: is not a map from tag to value"},
 		"key tag": {
 			"key_tlv", "0x020C", "key_tlv: 0x020c is written by the dispatcher itself",
 		},
-		"no key tag": {"key_tlv", "ours", `key_tlv: "ours" is no tag`},
+		"no key tag": {"key_tlv", "ours", `key_tlv: "ours" is not a tag`},
 		"key in the receipt": {
 			"receipt_key_tlv", "0x1400", "receipt_key_tlv: nothing could come back",
 		},
 		"rules as map": {
-			"source_rules", map[string]any{}, "source_rules: is no list of rules",
+			"source_rules", map[string]any{}, "source_rules: is not a list of rules",
 		},
-		"rule as text": {"source_rules", []any{"44"}, "source_rules: rule 1 is no map"},
+		"rule as text": {"source_rules", []any{"44"}, "source_rules: rule 1 is not a map"},
 		"rule misspelt": {
 			"source_rules",
 			[]any{map[string]any{}, map[string]any{"form": "x"}},
@@ -348,12 +348,12 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 		"rule's recipients": {
 			"source_rules",
 			[]any{map[string]any{"to": "UK"}},
-			`source_rules: rule 1: to: "UK" is no beginning of a number`,
+			`source_rules: rule 1: to: "UK" is not the beginning of a number`,
 		},
 		"rule's digits": {
 			"dest_rules",
 			[]any{map[string]any{"replace": "x"}},
-			"dest_rules: rule 1: replace: is no beginning",
+			"dest_rules: rule 1: replace: is not the beginning",
 		},
 		"meaning": {
 			"receipt_meanings",
@@ -361,7 +361,7 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 			"receipt_meanings: UNDELIV: lost is none of pending",
 		},
 		"meaning of nothing": {
-			"receipt_meanings", map[string]any{"/": "absent"}, `receipt_meanings: "/" is no word`,
+			"receipt_meanings", map[string]any{"/": "absent"}, `receipt_meanings: "/" is not a word`,
 		},
 		"receipt id": {"receipt_id", "hex", `receipt_id: "hex" is none of as_is`},
 		"receipt id width": {
@@ -380,7 +380,7 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 		},
 		"query_rate":         {"query_rate", 5, "query_rate: is of no use without query_after"},
 		"query_rate of zero": {"query_rate", 0, "query_rate: 0 is not between 1 and 1000"},
-		"schedule":           {"schedule", "now", "schedule: is no positive duration"},
+		"schedule":           {"schedule", "now", "schedule: is not a positive duration"},
 	} {
 		settings := map[string]any{
 			"address": "127.0.0.1:2775", "system_id": "acme", "password_file": "a.secret",

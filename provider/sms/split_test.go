@@ -95,7 +95,7 @@ func TestCountAtTheBoundaries(t *testing.T) {
 			sms.Size{Alphabet: u, Units: 2, Segments: 1},
 		},
 		{
-			"escape character is no GSM-7", "\x1b", sms.Reference8,
+			"escape character is not GSM-7", "\x1b", sms.Reference8,
 			sms.Size{Alphabet: u, Units: 1, Segments: 1},
 		},
 	} {

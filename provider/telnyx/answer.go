@@ -82,7 +82,7 @@ func (r *refusal) classify(a *web.Answer) provider.Result {
 	if v, known := meanings[code]; known && certain {
 		if slices.Contains(ofEither, code) &&
 			!strings.HasPrefix(r.Errors[0].Source.Pointer, "/to") {
-			v = web.BadSender("the sender, or perhaps the recipient, is no valid or active number")
+			v = web.BadSender("the sender, or perhaps the recipient, is not a valid or active number")
 		}
 		return withRateLimitReset(a, a.Result(v, code))
 	}
@@ -116,11 +116,11 @@ const longestReset = 24 * 60 * 60
 // another channel may send a text that is too long for Telnyx or that Telnyx blocks.
 var meanings = map[string]web.Meaning{
 	"10001": web.Unfit("the recipient's number is not active"),
-	"10002": web.Rejected("the recipient is no valid number"),
+	"10002": web.Rejected("the recipient is not a valid number"),
 	"10009": web.Refused("the credentials are wrong"),
 	"10010": web.Refused("the credentials may not send"),
 	"10011": web.Throttled("too many requests"),
-	"10016": web.Rejected("the recipient is no valid number"),
+	"10016": web.Rejected("the recipient is not a valid number"),
 	"20002": web.Refused("the API key is revoked"),
 	"20006": web.Refused("the access token has expired"),
 	"20012": web.Refused("the account is not active"),
@@ -132,7 +132,7 @@ var meanings = map[string]web.Meaning{
 	"20100": web.Refused("the account has no funds"),
 	"40001": web.Rejected("the recipient takes no SMS"),
 	"40009": web.Unfit("the text is not valid for Telnyx"),
-	"40012": web.Rejected("the recipient is no valid number"),
+	"40012": web.Rejected("the recipient is not a valid number"),
 	"40013": web.BadSender("the sender is not valid"),
 	"40100": web.BadSender("the sender cannot send SMS"),
 	"40300": web.Rejected("the recipient has sent STOP"),
@@ -141,7 +141,7 @@ var meanings = map[string]web.Meaning{
 	"40305": web.BadSender("the sender is not valid, or not the profile's"),
 	"40306": web.BadSender("the profile has no alphanumeric sender"),
 	"40309": web.Unfit("the profile may not send to this region"),
-	"40310": web.Rejected("the recipient is no valid number"),
+	"40310": web.Rejected("the recipient is not a valid number"),
 	"40312": web.Refused("the profile is disabled"),
 	"40314": web.Refused("the account may not send messages"),
 	"40315": web.BadSender("the sender is unhealthy"),

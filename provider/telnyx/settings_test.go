@@ -45,7 +45,7 @@ func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 	}, files.Environment(""))
 	webtest.CheckOnlyFaults(t, err, []string{
 		"api_key_file: is missing", "public_key: is not the base64 of 32 bytes",
-		"base_url: is no address",
+		"base_url: is not an address",
 		"messaging_profile: unknown setting; did you mean messaging_profile_id?",
 	}, secret)
 	_, err = ParseSettings(map[string]any{

@@ -204,10 +204,10 @@ func TestSecretsAreReadFromOneFileOrTwo(t *testing.T) {
 
 func TestAKeyThatCouldNotBeReadHasOneFault(t *testing.T) {
 	t.Parallel()
-	read := errors.Join(errors.New("a: is no URL"), errors.New("b: is empty"))
+	read := errors.Join(errors.New("a: is not a URL"), errors.New("b: is empty"))
 	invalid := errors.Join(errors.Join(errors.New("a: is missing")), errors.New("c: is missing"))
 	if got, want := web.JoinFaults(read, invalid).Error(),
-		"a: is no URL\nb: is empty\nc: is missing"; got != want {
+		"a: is not a URL\nb: is empty\nc: is missing"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if err := web.JoinFaults(nil, nil); err != nil {

@@ -34,7 +34,7 @@ func WithKey(callback, key string) string {
 }
 
 // CallbackKey returns the Submission.Key in a callback URL; empty if there is none, or if the value
-// is no key. It can be trusted only if the provider's signature covers the URL.
+// is not a key. It can be trusted only if the provider's signature covers the URL.
 func CallbackKey(callback string) string {
 	u, err := url.Parse(callback)
 	if err != nil {
@@ -78,7 +78,7 @@ func SignedByAny[S any](secrets []S, given []byte, sign func(secret S) []byte) b
 func CheckStamp(stamp string, now time.Time, late time.Duration) error {
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
 	if err != nil {
-		return fmt.Errorf("its time is no number: %w", provider.ErrMalformed)
+		return fmt.Errorf("its time is not a number: %w", provider.ErrMalformed)
 	}
 	return CheckAge(time.Unix(seconds, 0), now, late)
 }

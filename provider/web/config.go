@@ -109,9 +109,9 @@ func parseURL(text string) (*url.URL, error) {
 		return nil, errors.New(
 			"is missing; write where the API begins, such as https://api.example.com")
 	case err != nil: // its text would show the address, which may hold a password
-		return nil, errors.New("is no URL")
+		return nil, errors.New("is not a URL")
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-		return nil, errors.New("is no address such as https://api.example.com")
+		return nil, errors.New("is not an address such as https://api.example.com")
 	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }):
 		return nil, errors.New(
 			"names a host outside ASCII; write it as DNS has it, which begins with xn--")

@@ -139,7 +139,7 @@ func failed(err error) error {
 func finite(result any) (float64, error) {
 	score, ok := result.(float64)
 	if !ok {
-		return 0, errors.New("the result is no number")
+		return 0, errors.New("the result is not a number")
 	}
 	if math.IsNaN(score) || math.IsInf(score, 0) {
 		return 0, errors.New("the result is not finite")

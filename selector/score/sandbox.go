@@ -148,7 +148,7 @@ func (i *inspector) call(at ast.Node, function string, arguments []ast.Node) {
 	i.all(arguments...)
 }
 
-// calleeOf is the name of the function that is called, or nothing when it is no name.
+// calleeOf is the name of the function that is called, or nothing when it is not a name.
 func calleeOf(n *ast.CallNode) string {
 	if callee, ok := n.Callee.(*ast.IdentifierNode); ok {
 		return callee.Value

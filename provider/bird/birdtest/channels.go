@@ -78,7 +78,7 @@ func (c channels) Write(w http.ResponseWriter, s *webtest.Submit, v providertest
 	answer := map[string]any{"code": code, "message": "not taken"}
 	if v.Reply == providertest.Reject {
 		answer["details"] = map[string]any{
-			"receiver.contacts[0].identifierValue": []string{s.To + " is no phone number"},
+			"receiver.contacts[0].identifierValue": []string{s.To + " is not a phone number"},
 		}
 	}
 	webtest.WriteJSON(w, replyStatus(v.Reply), answer)

@@ -50,7 +50,7 @@ const maxValidity = 48 * 60 * 60
 func (p protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	switch {
 	case r.Method != http.MethodPost || r.URL.Path != "/sms/3/messages":
-		return webtest.Submit{}, fmt.Errorf("%s %s is no address of the API", r.Method, r.URL.Path)
+		return webtest.Submit{}, fmt.Errorf("%s %s is not an address of the API", r.Method, r.URL.Path)
 	case r.Header.Get("Authorization") != "App "+p.cfg.Key:
 		return webtest.Submit{}, errors.New("wrong API key")
 	case r.Header.Get("Content-Type") != "application/json":

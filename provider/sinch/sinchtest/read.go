@@ -37,7 +37,7 @@ var (
 func (p protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	switch {
 	case r.Method != http.MethodPost || r.URL.Path != p.path():
-		return webtest.Submit{}, fmt.Errorf("%s %s is no address of the API", r.Method, r.URL.Path)
+		return webtest.Submit{}, fmt.Errorf("%s %s is not an address of the API", r.Method, r.URL.Path)
 	case r.Header.Get("Authorization") != "Bearer "+p.cfg.Token:
 		return webtest.Submit{}, errors.New("wrong token")
 	case r.Header.Get("Content-Type") != "application/json":

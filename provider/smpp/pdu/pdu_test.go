@@ -226,7 +226,7 @@ func TestDecodeNamesTheFieldThatIsCutOff(t *testing.T) {
 			header, _, err := Decode(cut)
 			var fault *FieldError
 			if err != nil && !errors.As(err, &fault) {
-				t.Errorf("%v cut to %d: %v is no FieldError", body.CommandID(), n, err)
+				t.Errorf("%v cut to %d: %v is not a FieldError", body.CommandID(), n, err)
 			}
 			if header.Sequence != 1 {
 				t.Errorf("%v cut to %d: the header was lost", body.CommandID(), n)

@@ -41,7 +41,7 @@ func (p *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	}
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
-		return webtest.Submit{}, errors.New("the body is no form")
+		return webtest.Submit{}, errors.New("the body is not a form")
 	}
 	for name, values := range form {
 		if !parameters[name] || len(values) != 1 {
@@ -71,7 +71,7 @@ func (p *protocol) admit(r *http.Request) error {
 	case !ok || user != p.cfg.KeySID || password != p.cfg.KeySecret:
 		return errors.New("20003: wrong credentials")
 	case r.Header.Get("Content-Type") != "application/x-www-form-urlencoded":
-		return errors.New("the content type is no form")
+		return errors.New("the content type is not a form")
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ var parameters = map[string]bool{
 func check(form url.Values) error {
 	switch n := utf8.RuneCountInString(form.Get("Body")); {
 	case !number.MatchString(form.Get("To")):
-		return errors.New("21211: To is no number")
+		return errors.New("21211: To is not a number")
 	case form.Get("From") == "" && form.Get("MessagingServiceSid") == "":
 		return errors.New("21603: From is missing")
 	case n == 0:
@@ -100,7 +100,7 @@ func check(form url.Values) error {
 	}
 	if text := form.Get("StatusCallback"); text != "" {
 		if u, err := url.Parse(text); err != nil || u.Host == "" {
-			return errors.New("21609: StatusCallback is no URL")
+			return errors.New("21609: StatusCallback is not a URL")
 		}
 	}
 	return nil

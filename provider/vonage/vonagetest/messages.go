@@ -38,7 +38,7 @@ type message struct {
 func (ms messagesShape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	switch {
 	case r.Method != http.MethodPost || r.URL.Path != "/v1/messages":
-		return webtest.Submit{}, fmt.Errorf("%s %s is no address of the API", r.Method, r.URL.Path)
+		return webtest.Submit{}, fmt.Errorf("%s %s is not an address of the API", r.Method, r.URL.Path)
 	case r.Header.Get("Content-Type") != "application/json":
 		return webtest.Submit{}, errors.New("not sent as JSON")
 	}

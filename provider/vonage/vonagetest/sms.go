@@ -30,7 +30,7 @@ var fields = []string{
 // Read reads a submission.
 func (ss smsShape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	if r.Method != http.MethodPost || r.URL.Path != "/sms/json" {
-		return webtest.Submit{}, fmt.Errorf("%s %s is no address of the API", r.Method, r.URL.Path)
+		return webtest.Submit{}, fmt.Errorf("%s %s is not an address of the API", r.Method, r.URL.Path)
 	}
 	form, err := url.ParseQuery(string(body))
 	if err != nil || r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {

@@ -194,7 +194,7 @@ type settledMany struct {
 var errNoFilter = errors.New("give at least one of channel, lane, tenant, code, since and before")
 
 // settleMany settles a page of what a filter finds, each by itself. A failure is reported in the
-// answer and is no error, because what was settled before it stays settled.
+// answer and is not an error, because what was settled before it stays settled.
 func (a *API) settleMany(
 	ctx context.Context, in *settleManyInput,
 ) (*reply[settledMany], error) {

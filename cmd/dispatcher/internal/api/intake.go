@@ -70,7 +70,7 @@ func (l *laneTopics) find(ctx context.Context, a *API, lane string) (topic strin
 	}
 	return "", huma.Error422UnprocessableEntity("there is no such lane: "+
 		"name one that the routing document has",
-		&huma.ErrorDetail{Location: "body.lane", Message: "is no lane of the routing document"})
+		&huma.ErrorDetail{Location: "body.lane", Message: "is not a lane of the routing document"})
 }
 
 // message is one envelope, byte for byte, because it is published as it was sent.

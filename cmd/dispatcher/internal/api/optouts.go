@@ -57,7 +57,7 @@ func (a *API) findOptOuts(
 // noNumber refuses a field without repeating its value.
 func noNumber(location string) error {
 	return huma.Error422UnprocessableEntity("this is not a phone number: write it with plus "+
-		"and country code", &huma.ErrorDetail{Location: location, Message: "is no number"})
+		"and country code", &huma.ErrorDetail{Location: location, Message: "is not a number"})
 }
 
 type changeOptOutsInput struct {

@@ -34,7 +34,7 @@ func TestSettingsAreCheckedWithoutTheFilesTheyName(t *testing.T) {
 		},
 		"a bad value": {
 			`binds: none`,
-			"routing.yaml: channels.b.settings: binds: is no whole number",
+			"routing.yaml: channels.b.settings: binds: is not a whole number",
 		},
 		"TLS half off": {
 			`tls_ca_file: /nowhere/ca`,

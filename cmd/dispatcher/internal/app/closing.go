@@ -25,7 +25,7 @@ func ParseDate(date string, zone *time.Location) (time.Time, error) {
 // that of the newest document that was applied before the day was over by that document's own
 // clock. So a document with another zone does not change days that were already reported. Days
 // before the first document use the zone of the first. It returns ledger.ErrNoRouting while there
-// is no document.
+// is not a document.
 func BusinessDay(
 	ctx context.Context, routing *ledger.Routing, date string,
 ) (time.Time, *time.Location, error) {

@@ -82,7 +82,7 @@ func (d *Draft) TopUpNamed(ctx context.Context, on, amount, key string) (*Topped
 		return nil, err
 	}
 	if limit.Window != admission.Prepaid {
-		return nil, refusef("limit %s is no prepaid budget: choose one", on)
+		return nil, refusef("limit %s is not a prepaid budget: choose one", on)
 	}
 	return d.TopUp(ctx, &TopUp{
 		Channel: channel, Tenant: limit.Scope.Tenant, Amount: amount, Key: key,

@@ -75,7 +75,7 @@ func LimitNames(doc *config.Routing, channel string) (set, prepaid []string) {
 func named(on string) (channel string, key admission.Key, err error) {
 	channel, key, ok := admission.ParseOn(on)
 	if !ok {
-		return "", key, refusef("%s is no limit: choose one", report.Quoted(on))
+		return "", key, refusef("%s is not a limit: choose one", report.Quoted(on))
 	}
 	return channel, key, nil
 }

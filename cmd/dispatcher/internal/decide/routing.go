@@ -276,7 +276,7 @@ func (r *Routing) route(m *envelope.Message, lane string, at time.Time) *Route {
 	return nil
 }
 
-// MemberIndex is the place of a channel among the members of a route; -1 when it is no member or
+// MemberIndex is the place of a channel among the members of a route; -1 when it is not a member or
 // route is nil.
 func (r *Routing) MemberIndex(route *Route, channel string) int {
 	if route == nil {

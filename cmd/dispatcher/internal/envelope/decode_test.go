@@ -309,7 +309,7 @@ func TestDecodeNamesTheFirstProblemAndKeepsAGoodID(t *testing.T) {
 				t.Errorf("not only the id is set (-want +got):\n%s", diff)
 			}
 			if problem.Detail == "" || len(problem.Detail) > 120 {
-				t.Errorf("detail is no bounded sentence: %q", problem.Detail)
+				t.Errorf("detail is not a bounded sentence: %q", problem.Detail)
 			}
 		})
 	}

@@ -3,7 +3,7 @@ package envelope
 import "dispatcher/provider/sms"
 
 // badSender says what a sender must look like.
-const badSender = "from is no sender id: a name of up to 11 characters of the GSM alphabet, " +
+const badSender = "from is not a sender id: a name of up to 11 characters of the GSM alphabet, " +
 	"a short code of 3 to 8 digits, " +
 	"or a number of 8 to 15 digits"
 

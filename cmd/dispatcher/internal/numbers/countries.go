@@ -49,7 +49,7 @@ func (c *Countries) Of(number string) string {
 }
 
 // CallingCode is the calling code of an ISO 3166 region in either case: 44 for gb and for gg; 0 for
-// 001, which has several, and for anything that is no region.
+// 001, which has several, and for anything that is not a region.
 func CallingCode(country string) int {
 	return phonenumbers.GetCountryCodeForRegion(strings.ToUpper(country))
 }

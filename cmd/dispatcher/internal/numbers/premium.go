@@ -62,8 +62,8 @@ func (t *beginningTable) mark(prefix string) {
 	}
 }
 
-// tablesByCode are the tables by calling code. A code has one to three digits and is no prefix of
-// another.
+// tablesByCode are the tables by calling code. A code has one to three digits and is not a prefix
+// of another.
 type tablesByCode [1000]*beginningTable
 
 // of finds the table for a number, and its digits after the calling code; nil when that code has no

@@ -15,7 +15,7 @@ type Region string
 func ParseRegion(code string) (Region, error) {
 	code = strings.ToUpper(code)
 	if code != "" && !phonenumbers.GetSupportedRegions()[code] {
-		return "", fmt.Errorf("%q is no country code; write for example GB", code)
+		return "", fmt.Errorf("%q is not a country code; write for example GB", code)
 	}
 	return Region(code), nil
 }

@@ -3,7 +3,7 @@ package numbers
 import "strings"
 
 // Typed reads a number as people write it, with blanks, dots, dashes or brackets between its
-// digits. ok is false if the result is no number with a country code.
+// digits. ok is false if the result is not a number with a country code.
 func Typed(r Region, text string) (number string, ok bool) {
 	text = strings.Map(func(c rune) rune {
 		if strings.ContainsRune(" \u00a0\t.-/()", c) {

@@ -76,7 +76,7 @@ func (p *provider) auth(w http.ResponseWriter, r *http.Request) {
 	if asked.Get("client_id") != "console" || asked.Get("response_type") != "code" || err != nil ||
 		back.Path != "/login/callback" || asked.Get("code_challenge_method") != "S256" ||
 		!strings.Contains(asked.Get("scope"), "openid") || asked.Get("nonce") == "" {
-		http.Error(w, "this is no request of the console: "+r.URL.RawQuery, http.StatusBadRequest)
+		http.Error(w, "this is not a request of the console: "+r.URL.RawQuery, http.StatusBadRequest)
 		return
 	}
 	code := rand.Text()

@@ -123,17 +123,17 @@ func TestALimitIsSetAndABudgetToppedUpInTheConsole(t *testing.T) {
 	}
 	const onB, onAll = "b prefix:+4477 1m messages", "tenant:shop 1h messages"
 	for want, got := range map[string]answer{
-		"is no limit":            send("/limits/max", "limit", "x", "max", "5"),
-		"is not a whole number":  send("/limits/max", "limit", onB, "max", "many"),
-		"has no max: top it up":  send("/limits/max", "limit", "b prepaid money", "max", "5"),
-		"here is no limit":       send("/limits/max", "limit", "b 1s messages", "max", "5"),
-		"is no prepaid budget":   send("/limits/top-up", "limit", onB, "amount", "5"),
-		"0 changes nothing":      send("/limits/top-up", "limit", "b prepaid money", "amount", "0"),
-		"no more can be taken":   send("/limits/top-up", "limit", "b prepaid money", "amount", "-1"),
-		"has no key":             send("/limits/top-up", "limit", "b prepaid money", "amount", "5", "key", ""),
-		"which version":          send("/limits/max", "limit", onB, "max", "5", "version", ""),
-		"rite a reason":          send("/limits/max", "limit", onB, "max", "5", "reason", ""),
-		"changed after version ": send("/limits/max", "limit", onB, "max", "5", "version", "1"),
+		"is not a limit":          send("/limits/max", "limit", "x", "max", "5"),
+		"is not a whole number":   send("/limits/max", "limit", onB, "max", "many"),
+		"has no max: top it up":   send("/limits/max", "limit", "b prepaid money", "max", "5"),
+		"here is no limit":        send("/limits/max", "limit", "b 1s messages", "max", "5"),
+		"is not a prepaid budget": send("/limits/top-up", "limit", onB, "amount", "5"),
+		"0 changes nothing":       send("/limits/top-up", "limit", "b prepaid money", "amount", "0"),
+		"no more can be taken":    send("/limits/top-up", "limit", "b prepaid money", "amount", "-1"),
+		"has no key":              send("/limits/top-up", "limit", "b prepaid money", "amount", "5", "key", ""),
+		"which version":           send("/limits/max", "limit", onB, "max", "5", "version", ""),
+		"rite a reason":           send("/limits/max", "limit", onB, "max", "5", "reason", ""),
+		"changed after version ":  send("/limits/max", "limit", onB, "max", "5", "version", "1"),
 	} {
 		if got.StatusCode < 400 || !strings.Contains(got.body, want) {
 			t.Errorf("got %d, want %q: %s", got.StatusCode, want, got.body)

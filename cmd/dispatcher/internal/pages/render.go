@@ -273,7 +273,7 @@ func dict(pairs ...any) (map[string]any, error) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		key, ok := pairs[i].(string)
 		if !ok {
-			return nil, fmt.Errorf("key %v is no text", pairs[i])
+			return nil, fmt.Errorf("key %v is not text", pairs[i])
 		}
 		out[key] = pairs[i+1]
 	}

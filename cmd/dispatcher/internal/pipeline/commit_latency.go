@@ -66,8 +66,8 @@ func (l *commitLatency) get(now time.Time) time.Duration {
 	return 0
 }
 
-// slowest is the longest time that is no outlier; 0 without times. With fewer than three times none
-// counts as an outlier. It sorts times.
+// slowest is the longest time that is not an outlier; 0 without times. With fewer than three times
+// none counts as an outlier. It sorts times.
 func slowest(times []time.Duration) time.Duration {
 	const outliers = 2 // at most this many
 	slices.Sort(times)

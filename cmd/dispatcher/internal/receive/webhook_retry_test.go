@@ -79,7 +79,7 @@ func TestTheGuideHasEachAnswer(t *testing.T) {
 }
 
 // TestAChannelOfANewerRoutingIsAskedForAgain: another instance may already have given its address
-// to a provider. A name that stays unknown is no channel. A name that is not remembered, because
+// to a provider. A name that stays unknown is not a channel. A name that is not remembered, because
 // too many were invented, may be new.
 func TestAChannelOfANewerRoutingIsAskedForAgain(t *testing.T) {
 	t.Parallel()

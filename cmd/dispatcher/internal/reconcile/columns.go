@@ -102,7 +102,7 @@ var presets = map[string]Columns{
 		}}),
 	// messages.log of the SMPP client manager. queue-msgid is the id that Jasmin answers with. Its
 	// releases for Python 3 write numbers as b'447700900123' and refusals as ERROR/CommandStatus.X.
-	// A refusal that Jasmin itself tries again is no end: its last try has a line of its own.
+	// A refusal that Jasmin itself tries again is not an end: its last try has a line of its own.
 	"jasmin": asLog(columns("reference=queue-msgid number=to time=time status=status", ""),
 		logForm{Events: []string{"SMS-MT"}, Skip: []string{"retry:True"}}),
 	// cdr.log of the Restcomm SMSC gateway: a line for each part, once it is delivered or given up.
@@ -199,8 +199,8 @@ func (c *Columns) set(fields []string) error {
 		name, column, ok := strings.Cut(one, "=")
 		f := slices.Index(fieldNames[:], strings.TrimSpace(name))
 		if !ok || f < 0 {
-			return fmt.Errorf("%q is no field with its column; write for example reference=Sid, with "+
-				"one of %s", one, strings.Join(fieldNames[:], ", "))
+			return fmt.Errorf("%q is not a field with its column; write for example reference=Sid, "+
+				"with one of %s", one, strings.Join(fieldNames[:], ", "))
 		}
 		c.Names[f] = nil
 		if column = strings.TrimSpace(column); column != "" {

@@ -169,7 +169,7 @@ func (r *Reader) read(l *Line, row int, cells []string) (bool, error) {
 	}
 	switch {
 	case len(l.Reference) > provider.MaxReference || strings.ContainsAny(l.Reference, " \t\r\n"):
-		return fail(Reference, errors.New("this is no id of a provider"))
+		return fail(Reference, errors.New("this is not an id of a provider"))
 	case l.Number != "" && strings.TrimPrefix(l.Reference, "+") == l.Number[1:]:
 		return fail(Reference, errors.New("this is the number; name the column of ids"))
 	}
@@ -213,7 +213,7 @@ func (r *Reader) price(l *Line, cells []string) (Field, error) {
 		if r.Has(Currency) {
 			f = Currency
 		}
-		return f, errors.New("the currency is no code of three letters; say which it is with " +
+		return f, errors.New("the currency is not a code of three letters; say which it is with " +
 			"--currency EUR")
 	}
 	return f, nil

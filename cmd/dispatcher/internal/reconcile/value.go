@@ -61,7 +61,7 @@ func parseNumber(s string) (string, error) {
 	case strings.ContainsAny(s, "eE"):
 		return "", errors.New("a spreadsheet has rounded this number; export it as text")
 	case !ok || len(n) < 8 || len(n) > 15 || n[0] == '0':
-		return "", errors.New("this is no number in international form: a plus, the country's code " +
+		return "", errors.New("this is not a number in international form: a plus, the country's code " +
 			"and the rest, 8 to 15 digits")
 	}
 	return "+" + n, nil
@@ -89,7 +89,7 @@ func parseSegments(s string) (int, error) {
 	}
 	n, err := strconv.Atoi(strings.TrimSuffix(s, ".0"))
 	if err != nil || n < 0 || n > 1000 {
-		return 0, errors.New("this is no number of segments")
+		return 0, errors.New("this is not a number of segments")
 	}
 	return n, nil
 }
@@ -114,7 +114,7 @@ func parsePrice(s string, comma bool) (nanos int64, currency string, err error) 
 		groups := strings.Split(whole, thousands)
 		for i, g := range groups {
 			if i > 0 && len(g) != 3 || len(g) == 0 || len(g) > 3 {
-				return 0, "", errors.New("this is no price; if its comma divides units from " +
+				return 0, "", errors.New("this is not a price; if its comma divides units from " +
 					"cents, or its point thousands, give --decimal-comma")
 			}
 		}
@@ -123,7 +123,7 @@ func parsePrice(s string, comma bool) (nanos int64, currency string, err error) 
 	if strings.ContainsAny(s, "eE") || len(fraction) > 12 { // a float of a spreadsheet
 		f, err := strconv.ParseFloat(strings.Replace(s, ",", ".", 1), 64)
 		if err != nil {
-			return 0, "", errors.New("this is no price")
+			return 0, "", errors.New("this is not a price")
 		}
 		whole, fraction, _ = strings.Cut(strconv.FormatFloat(f, 'f', -1, 64), ".")
 	}
@@ -132,11 +132,11 @@ func parsePrice(s string, comma bool) (nanos int64, currency string, err error) 
 		return 0, "", errors.New("the price has more than nine decimals")
 	}
 	if whole+fraction == "" && !strings.Contains(s, "0") {
-		return 0, "", errors.New("this is no price")
+		return 0, "", errors.New("this is not a price")
 	}
 	n, err := strconv.ParseUint(whole+fraction+strings.Repeat("0", 9-len(fraction)), 10, 63)
 	if err != nil || n > maxPrice {
-		return 0, "", errors.New("this is no price")
+		return 0, "", errors.New("this is not a price")
 	}
 	return sign * int64(n), currency, nil //nolint:gosec // It is below maxPrice.
 }
@@ -201,7 +201,7 @@ func parseTime(s string, zone *time.Location, dayFirst bool) (time.Time, error) 
 			return sensible(t)
 		}
 	}
-	return time.Time{}, errors.New("this is no time that is known, such as 2026-11-21 10:00:00; " +
+	return time.Time{}, errors.New("this is not a time that is known, such as 2026-11-21 10:00:00; " +
 		"21/11/2026 needs --day-first")
 }
 
@@ -209,13 +209,13 @@ func parseTime(s string, zone *time.Location, dayFirst bool) (time.Time, error) 
 func serialTime(s string, zone *time.Location) (time.Time, error) {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil {
-		return time.Time{}, errors.New("this is no time")
+		return time.Time{}, errors.New("this is not a time")
 	}
 	switch {
 	case f < 100_000:
 		t, err := excelize.ExcelDateToTime(f, false)
 		if err != nil {
-			return time.Time{}, errors.New("this is no time")
+			return time.Time{}, errors.New("this is not a time")
 		}
 		t = t.Round(time.Millisecond)
 		return sensible(time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(),

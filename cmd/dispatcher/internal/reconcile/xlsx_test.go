@@ -104,14 +104,14 @@ func TestCellsOfEveryKindAreRead(t *testing.T) {
 func TestFilesThatAreNoXLSXAreRefused(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(map[string]string){
-		`no part "_rels/.rels"`:          func(p map[string]string) { delete(p, "_rels/.rels") },
-		`no part "sheets/2.xml"`:         func(p map[string]string) { delete(p, "sheets/2.xml") },
-		"it has no sheet":                func(p map[string]string) { p["books/b.xml"] = "<workbook/>" },
-		`no part "books/text`:            func(p map[string]string) { delete(p, "books/texts.xml") },
-		"after row 1: this is no XML":    func(p map[string]string) { p["sheets/2.xml"] = "<a><row><" },
-		"after row 1: unexpected EOF":    func(p map[string]string) { p["sheets/2.xml"] = "<a><row>" },
-		"after row 0: this is no XML in": func(p map[string]string) { p["sheets/2.xml"] = "</>" },
-		"row 1: this is no XML":          func(p map[string]string) { p["sheets/2.xml"] = "<row></c>" },
+		`no part "_rels/.rels"`:           func(p map[string]string) { delete(p, "_rels/.rels") },
+		`no part "sheets/2.xml"`:          func(p map[string]string) { delete(p, "sheets/2.xml") },
+		"it has no sheet":                 func(p map[string]string) { p["books/b.xml"] = "<workbook/>" },
+		`no part "books/text`:             func(p map[string]string) { delete(p, "books/texts.xml") },
+		"after row 1: this is not XML":    func(p map[string]string) { p["sheets/2.xml"] = "<a><row><" },
+		"after row 1: unexpected EOF":     func(p map[string]string) { p["sheets/2.xml"] = "<a><row>" },
+		"after row 0: this is not XML in": func(p map[string]string) { p["sheets/2.xml"] = "</>" },
+		"row 1: this is not XML":          func(p map[string]string) { p["sheets/2.xml"] = "<row></c>" },
 		"unknown entity": func(p map[string]string) {
 			p["sheets/2.xml"] = "<row><c><v>&nbsp;</v></c></row>"
 		},

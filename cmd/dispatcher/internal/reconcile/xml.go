@@ -27,7 +27,7 @@ type xmlScanner struct {
 // longestTag bounds a tag, in bytes.
 const longestTag = 1 << 20
 
-var errXML = errors.New("this is no XML in UTF-8")
+var errXML = errors.New("this is not XML in UTF-8")
 
 func newXMLScanner(in io.Reader) *xmlScanner {
 	return &xmlScanner{in: bufio.NewReaderSize(in, 1<<16)}

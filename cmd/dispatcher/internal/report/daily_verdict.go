@@ -115,11 +115,11 @@ type traffic struct {
 // verdict is the verdict of the traffic. It is independent of that of the draws: unfair draws of
 // two versions can cancel in what was carried, and fair draws can be moved by fallbacks.
 //
-// A share beyond the tolerance is no finding if chance explains it: with few messages, fair draws
-// alone differ by more. It is a finding, even then, if more messages than the tolerance went to
-// another channel than drawn, because that is not chance. On a route that draws by recipient only
-// the latter is a finding: one recipient with many messages changes the shares, and no test covers
-// that.
+// A share beyond the tolerance is not a finding if chance explains it: with few messages, fair
+// draws alone differ by more. It is a finding, even then, if more messages than the tolerance went
+// to another channel than drawn, because that is not chance. On a route that draws by recipient
+// only the latter is a finding: one recipient with many messages changes the shares, and no test
+// covers that.
 func (t *traffic) verdict(draws string) string {
 	switch {
 	case t.noWeight():

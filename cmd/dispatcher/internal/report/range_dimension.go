@@ -38,7 +38,7 @@ func ParseDimensions(names []string) ([]Dimension, error) {
 		d := Dimension(strings.TrimSpace(name))
 		switch {
 		case !slices.Contains(Dimensions, d):
-			return nil, fmt.Errorf("%q is no dimension: there are %s", name, dimensionNames())
+			return nil, fmt.Errorf("%q is not a dimension: there are %s", name, dimensionNames())
 		case slices.Contains(out, d):
 			return nil, fmt.Errorf("%s is named twice", d)
 		}

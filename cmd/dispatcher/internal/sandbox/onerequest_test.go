@@ -67,7 +67,7 @@ var faults = []fault{
 		return false
 	}},
 	{name: "no answer in time", answer: func(net.Conn, int) bool { return true }},
-	{name: "an answer that is no HTTP", answer: respond("220 mail ready\n")},
+	{name: "an answer that is not HTTP", answer: respond("220 mail ready\n")},
 	{
 		name:   "200 with a body that means nothing",
 		answer: respond("HTTP/1.1 200 OK\nContent-Length: 2\n\n[]"),

@@ -35,7 +35,7 @@ func Each(providers []string, profile Profile) Plan {
 	return p
 }
 
-// CheckProvider returns an error for a word that is no kind of provider.
+// CheckProvider returns an error for a word that is not a kind of provider.
 func CheckProvider(word string) error {
 	if slices.Contains(Providers(), word) {
 		return nil
@@ -107,7 +107,7 @@ func (c *Carrier) check(seen map[string]bool) error {
 		fail("name", "%q is used twice; give each carrier a name of its own", c.Name)
 	}
 	if c.Weight != "" && !isWeight.MatchString(c.Weight) {
-		fail("weight", "%q is no weight; write a decimal such as \"2.5\"", c.Weight)
+		fail("weight", "%q is not a weight; write a decimal such as \"2.5\"", c.Weight)
 	}
 	if c.Address != "" {
 		if err := CheckLoopback(c.Address); err != nil {

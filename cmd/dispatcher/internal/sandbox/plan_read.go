@@ -43,7 +43,7 @@ func (r *planReader) entries(
 	at string, node *yaml.Node, into map[string]func(at string, value *yaml.Node), known []string,
 ) {
 	if node.Kind != yaml.MappingNode {
-		r.fail(orPlan(at), node, "is no mapping of keys and values")
+		r.fail(orPlan(at), node, "is not a mapping of keys and values")
 		return
 	}
 	for i := 0; i+1 < len(node.Content); i += 2 {
@@ -72,7 +72,7 @@ func (r *planReader) plan(node *yaml.Node, usual Profile, plan *Plan) {
 		return
 	}
 	if carriers.Kind != yaml.SequenceNode {
-		r.fail("carriers", carriers, "is no list; write for example - {provider: smpp}")
+		r.fail("carriers", carriers, "is not a list; write for example - {provider: smpp}")
 		return
 	}
 	for i, one := range carriers.Content {
@@ -89,7 +89,7 @@ func (r *planReader) carrier(at string, node *yaml.Node, c *Carrier) {
 	text := func(into *string) func(string, *yaml.Node) {
 		return func(at string, value *yaml.Node) {
 			if value.Kind != yaml.ScalarNode {
-				r.fail(at, value, "is no text")
+				r.fail(at, value, "is not text")
 				return
 			}
 			*into = value.Value
@@ -115,14 +115,14 @@ func (r *planReader) profile(at string, node *yaml.Node, p *Profile) {
 
 // field reads one value of a profile.
 func (r *planReader) field(at string, node *yaml.Node, into any) {
-	wanted := "is no number such as 0.05"
+	wanted := "is not a number such as 0.05"
 	var err error
 	switch v := into.(type) {
 	case *time.Duration:
-		wanted = "is no duration such as 20ms"
+		wanted = "is not a duration such as 20ms"
 		*v, err = time.ParseDuration(node.Value)
 	case *int:
-		wanted = "is no whole number"
+		wanted = "is not a whole number"
 		*v, err = strconv.Atoi(node.Value)
 	default:
 		err = node.Decode(v)

@@ -114,13 +114,13 @@ func TestAPlanThatMakesNoSenseIsRefusedWithItsFaults(t *testing.T) {
 		`carriers: [{provider: pigeon}]`: "is none of smpp",
 		`carriers: [{provider: twilo}]`:  "did you mean twilio?",
 		`carriers: [{name: a}]`:          "carriers.a.provider: is missing",
-		`carriers: {provider: smpp}`:     "line 1: carriers: is no list",
-		`carriers: [smpp]`:               "carriers[0]: is no mapping",
-		`[]`:                             "the plan: is no mapping",
+		`carriers: {provider: smpp}`:     "line 1: carriers: is not a list",
+		`carriers: [smpp]`:               "carriers[0]: is not a mapping",
+		`[]`:                             "the plan: is not a mapping",
 		`carrier: []`: "line 1: carrier: there is no such key; known are " +
 			"carriers, profile; did you mean carriers?",
 		`carriers: [{provider: smpp, weight: heavy}]`: `carriers.smpp.weight: ` +
-			`"heavy" is no weight`,
+			`"heavy" is not a weight`,
 		`carriers: [{provider: smpp, name: "a b"}]`: `"a b" cannot name a ` +
 			`channel`,
 		`carriers: [{provider: smpp, address: ` +
@@ -128,10 +128,10 @@ func TestAPlanThatMakesNoSenseIsRefusedWithItsFaults(t *testing.T) {
 		`carriers: [{provider: smpp, profile: {rejct: ` +
 			`1}}]`: "carriers[0].profile.rejct: there is no such key",
 		`carriers: [{provider: smpp, profile: {reject: ` +
-			`much}}]`: `carriers[0].profile.reject: "much" is no number such as 0.05`,
+			`much}}]`: `carriers[0].profile.reject: "much" is not a number such as 0.05`,
 		`carriers: [{provider: smpp, profile: {rate: ` +
-			`1.5}}]`: `carriers[0].profile.rate: "1.5" is no whole number`,
-		`carriers: [{provider: smpp, profile: {reject: }}]`: "is no number",
+			`1.5}}]`: `carriers[0].profile.rate: "1.5" is not a whole number`,
+		`carriers: [{provider: smpp, profile: {reject: }}]`: "is not a number",
 		`carriers: [{provider: smpp, address: ` +
 			`"0.0.0.0:2775"}]`: `carriers.smpp.address: "0.0.0.0:2775" is not on ` +
 			`loopback, and a sandbox asks nobody for a password: write 127.0.0.1:2775`,

@@ -70,7 +70,7 @@ func assign(scores []scored, about []decide.ScoreCandidate, out []float64) (word
 	return ""
 }
 
-// notNumbers are what programs write for a float that is no number, in lower case and without a
+// notNumbers are what programs write for a float that is not a number, in lower case and without a
 // sign.
 var notNumbers = []string{"nan", "inf", "infinity"}
 

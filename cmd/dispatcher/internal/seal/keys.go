@@ -28,7 +28,7 @@ func ParseKeys(name string, lines []string) (*Keys, error) {
 		if strings.HasPrefix(line, "PRIVATE+KEY+") {
 			signer, err := note.NewSigner(line)
 			if err != nil {
-				return nil, fmt.Errorf("%s: key %d is no signer key", name, i+1)
+				return nil, fmt.Errorf("%s: key %d is not a signer key", name, i+1)
 			}
 			if k.Signer == nil {
 				k.Signer = signer
@@ -37,7 +37,7 @@ func ParseKeys(name string, lines []string) (*Keys, error) {
 		}
 		verifier, err := note.NewVerifier(line)
 		if err != nil {
-			return nil, fmt.Errorf("%s: key %d is no verifier key: %w", name, i+1, err)
+			return nil, fmt.Errorf("%s: key %d is not a verifier key: %w", name, i+1, err)
 		}
 		k.Verifiers = append(k.Verifiers, verifier)
 	}

@@ -95,7 +95,7 @@ type Checkpoint struct {
 	Root []byte
 }
 
-// errCheckpoint means that a text is no checkpoint.
+// errCheckpoint means that a text is not a checkpoint.
 var errCheckpoint = errors.New("it is not a checkpoint")
 
 // Size is the number of leaves at a checkpoint. It does not verify the signature.

@@ -216,8 +216,8 @@ func TestKeyFilesAreReadOrExplained(t *testing.T) {
 	for want, lines := range map[string][]string{
 		"f has no verifier key":                            {one[0]},
 		"f lacks the verifier key of its first signer key": {one[0], two[1]},
-		"f: key 1 is no signer key":                        {"PRIVATE+KEY+x", one[1]},
-		"f: key 2 is no verifier key":                      {one[1], "hello"},
+		"f: key 1 is not a signer key":                     {"PRIVATE+KEY+x", one[1]},
+		"f: key 2 is not a verifier key":                   {one[1], "hello"},
 		"f has no verifier key ":                           nil,
 	} {
 		_, err := ParseKeys("f", lines)

@@ -106,7 +106,7 @@ func checkArrival(v value, s *Scenario, counted map[string]int64, a *Arrival) {
 	case a.Region == "":
 		v.fail(`nobody knows where they arrive: add "region"`)
 	case a.Region == admission.Anywhere:
-		v.fail("%s is no region where messages arrive", admission.Anywhere)
+		v.fail("%s is not a region where messages arrive", admission.Anywhere)
 	case !isCounted && len(counted) > 0 && a.Region != s.Region:
 		v.fail("workers has no region %q; %s", a.Region, suggest(a.Region, s.regions()))
 	case !isCounted:

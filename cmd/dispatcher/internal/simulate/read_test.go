@@ -79,7 +79,7 @@ func TestProblemsNameFileLineAndKey(t *testing.T) {
 		"{\"limit\": 1,\n\n\"zzzzzz\": 3}": `s.json:3: zzzzzz: unknown key; known are ` +
 			`description, limit,`,
 		`{}`:                               `s.json:1: limit is missing`,
-		`[]`:                               `s.json:1: this is no object`,
+		`[]`:                               `s.json:1: this is not an object`,
 		`{"limit": -1}`:                    `limit: write a whole number from 0 to 1099511627776`,
 		`{"limit": 1.5}`:                   `limit: write a whole number`,
 		`{"limit": "1"}`:                   `limit: write a whole number`,
@@ -122,7 +122,7 @@ func TestProblemsNameFileLineAndKey(t *testing.T) {
 			`2}}`: `region: neither workers nor history has "San Jsoe"; did you mean San Jose?`,
 		`{"limit": 1, "arrivals": ` +
 			`3}`: `arrivals: this ` +
-			`is no list`,
+			`is not a list`,
 		`{"limit": 1, "arrivals": ` +
 			`[3]}`: `arrivals[0]: ` +
 			`nobody knows where they arrive: add "region"`,

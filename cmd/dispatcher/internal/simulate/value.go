@@ -53,7 +53,7 @@ func (v value) fail(format string, args ...any) {
 // fields are the members of an object. Only known keys are allowed; all when none is named.
 func (v value) fields(known ...string) map[string]value {
 	if v.kind != '{' {
-		v.fail("this is no object: write {...}")
+		v.fail("this is not an object: write {...}")
 		return nil
 	}
 	out := make(map[string]value, len(v.members))
@@ -70,7 +70,7 @@ func (v value) fields(known ...string) map[string]value {
 // list are the items of a list.
 func (v value) list() []value {
 	if v.kind != '[' {
-		v.fail("this is no list: write [...]")
+		v.fail("this is not a list: write [...]")
 	}
 	return v.items
 }

@@ -93,7 +93,7 @@ func TestBudgetsAreShownWhileThereAreFew(t *testing.T) {
 }
 
 // TestASickChannelIsNamedWithItsCause: a share that is missed stands beside the cause, and a
-// channel that carries what others do not is no finding.
+// channel that carries what others do not is not a finding.
 func TestASickChannelIsNamedWithItsCause(t *testing.T) {
 	t.Parallel()
 	channel := func(name string, carried float64) Channel {

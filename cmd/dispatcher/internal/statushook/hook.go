@@ -144,7 +144,7 @@ func (h *hook) noteFailure(e *event, now time.Time) {
 	e.failed = now
 }
 
-// wants reports whether this webhook sends an event. A record that is no event is never sent.
+// wants reports whether this webhook sends an event. A record that is not an event is never sent.
 func (h *hook) wants(event []byte) bool {
 	var e struct {
 		State  string `json:"state"`

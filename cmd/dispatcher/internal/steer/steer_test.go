@@ -278,7 +278,7 @@ func TestHealthReturnsToRestAndLeavesNoEffect(t *testing.T) {
 		seen = append(seen, effective(doc)["c"])
 	}
 	r.logged("info", "health: default: c 45 -> "+
-		"60") // recovery is no warning
+		"60") // recovery is not a warning
 	want := []string{
 		"30", "45", "60", "60", "60", "60", "60", "60", "60",
 		"60",
