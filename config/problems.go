@@ -85,8 +85,7 @@ func few(words []string) string {
 // as a *Problem.
 func (r *report) err() error {
 	slices.SortStableFunc(r.problems, func(a, b *Problem) int {
-		return cmp.Compare(a.Line,
-			b.Line)
+		return cmp.Compare(a.Line, b.Line)
 	})
 	var list []error
 	for i, p := range r.problems {

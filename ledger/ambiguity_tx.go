@@ -77,13 +77,13 @@ func ambiguityArrays(order []*Settlement) []any {
 		if a == nil {
 			continue
 		}
-		seq, attempt = append(seq, s.Seq),
-			append(attempt, int16(s.Attempt)) //nolint:gosec // The column is a smallint.
+		seq, attempt = append(seq, s.Seq), append(attempt, int16(s.Attempt)) //nolint:gosec // A smallint.
 		key, account = append(key, a.Key), append(account, a.Account)
 		step, verdict = append(step, string(a.Step)), append(verdict, string(a.ResolvedAs))
 		until, next = append(until, instant(a.Until)), append(next, instant(a.NextAt))
-		repeat, partly = append(repeat, a.Step == SameKey && a.ResolvedAs == "" &&
-			s.State == Retry), append(partly, a.Partly)
+		repeat = append(repeat, a.Step == SameKey && a.ResolvedAs == "" &&
+			s.State == Retry)
+		partly = append(partly, a.Partly)
 	}
 	if seq == nil {
 		return nil
@@ -114,8 +114,7 @@ func repeatArrays(order []*Settlement) []any {
 	seq, attempt, after := make([]int64, len(order)), make([]int16, len(order)),
 		make([]bool, len(order))
 	for i, s := range order {
-		seq[i], attempt[i], after[i] = s.Seq, int16(s.Attempt),
-			s.afterUnknown() //nolint:gosec // The column is a smallint.
+		seq[i], attempt[i], after[i] = s.Seq, int16(s.Attempt), s.afterUnknown() //nolint:gosec // A smallint.
 	}
 	return []any{seq, attempt, after}
 }

@@ -228,7 +228,8 @@ func TestTheLatestAttemptUnderAKeyCarriesThePriceOfTheSubmission(t *testing.T) {
 	}
 	claimAgain(t, l, see)
 	s := accepted([]ledger.Message{m})[0]
-	s.Attempt, s.Ambiguity = 3, &ledger.Ambiguity{
+	s.Attempt = 3
+	s.Ambiguity = &ledger.Ambiguity{
 		Key: "k", Step: ledger.SameKey,
 		Until: time.Now().Add(time.Minute), ResolvedAs: ledger.Taken,
 	}

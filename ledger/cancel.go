@@ -201,7 +201,7 @@ func (s *Cancellations) cancelOfDay(
 	keys, values := make([]string, n), make([][]byte, n)
 	for i := range some {
 		c := &some[i]
-		seqs[i], states[i], attempts[i] = c.Seq, string(c.State), int16(c.Attempts) //nolint:gosec // The column is a smallint.
+		seqs[i], states[i], attempts[i] = c.Seq, string(c.State), int16(c.Attempts) //nolint:gosec // A smallint.
 		keys[i], values[i] = c.Notice.Key, c.Notice.Value
 	}
 	batch := &pgx.Batch{}

@@ -110,7 +110,7 @@ func ticketArrays(seen *Seen, which []int) []any {
 	seq, number := make([]int64, len(which)), make([]int16, len(which))
 	for i, at := range which {
 		seq[i] = seen.Messages[at].Seq
-		number[i] = int16(seen.Messages[at].Attempts) //nolint:gosec // The column is a smallint.
+		number[i] = int16(seen.Messages[at].Attempts) //nolint:gosec // A smallint.
 	}
 	return []any{seq, number}
 }

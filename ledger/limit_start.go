@@ -260,8 +260,7 @@ func (b *beginning) count(
 		}
 		perMessage = perMessage || a.Scope != admission.Scope{} || a.Unit == admission.Segments
 		if p := a.Scope.Prefix; p != "" {
-			prefixes, lengths = append(prefixes, p),
-				append(lengths, int32(len(p))) //nolint:gosec // Of a telephone number.
+			prefixes, lengths = append(prefixes, p), append(lengths, int32(len(p))) //nolint:gosec // Of a telephone number.
 		}
 	}
 	slices.Sort(lengths)

@@ -117,19 +117,13 @@ func compete(t *testing.T, ledgers []*ledger.Ledger, m ledger.Message) {
 		ledger.Unknown, "", 0, status(ledger.Unknown)
 	deeds := []func(on *ledger.Ledger) error{
 		func(on *ledger.Ledger) error {
-			return on.Settlements.Settle(
-				t.Context(), []ledger.Settlement{lost},
-			)
+			return on.Settlements.Settle(t.Context(), []ledger.Settlement{lost})
 		},
 		func(on *ledger.Ledger) error {
-			return on.Settlements.Settle(
-				t.Context(), []ledger.Settlement{yes},
-			)
+			return on.Settlements.Settle(t.Context(), []ledger.Settlement{yes})
 		},
 		func(on *ledger.Ledger) error {
-			return on.Settlements.Settle(
-				t.Context(), []ledger.Settlement{yes},
-			)
+			return on.Settlements.Settle(t.Context(), []ledger.Settlement{yes})
 		},
 	}
 	for _, state := range []provider.ReceiptState{provider.Undelivered, provider.Delivered} {

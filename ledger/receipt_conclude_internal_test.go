@@ -375,8 +375,8 @@ func TestAProofIsLookedAtOnceMoreWhereItIsNotTheEnd(t *testing.T) {
 // row, which is awaited for as long as the proved one.
 func TestAProofIsLookedAtWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
-	head, rest := attempted("refused", time.Hour, false, "E"), attempted("unknown", time.Hour, true,
-		"d")
+	head := attempted("refused", time.Hour, false, "E")
+	rest := attempted("unknown", time.Hour, true, "d")
 	head.number, head.left, head.expected, rest.number, rest.expected = 1, 0, 2, 2, 1
 	s := receiptStatus{state: Unknown, attempts: 2, tries: []attemptStatus{head, rest}}
 	s.conclude()

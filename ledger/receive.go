@@ -124,8 +124,8 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 	if err != nil {
 		return Received{}, err
 	}
-	got.Freed, got.Repeated = done.freed, max(len(receipts)-got.Matched-got.Early-got.Contradictory,
-		0)
+	got.Freed = done.freed
+	got.Repeated = max(len(receipts)-got.Matched-got.Early-got.Contradictory, 0)
 	contradictory, otherID := done.counts()
 	got.Matched -= contradictory + otherID
 	got.Contradictory, got.OtherID = got.Contradictory+contradictory, otherID

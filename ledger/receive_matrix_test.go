@@ -294,13 +294,17 @@ func TestAReferenceOfOneMessageWithTheKeyOfAnother(t *testing.T) {
 				settleAll(t, l, append(expecting(m[0], "r1"), unknown(m[1])))
 				wrong, right := keyed(m[1], 1, "r1", state),
 					keyed(m[0], 1, "r1", provider.Undelivered)
-				given, want, then := []ledger.Receipt{wrong}, ledger.ReceiptCounts{
+				given := []ledger.Receipt{wrong}
+				want := ledger.ReceiptCounts{
 					Contradictory: 1,
-				}, "m-00000 accepted, m-00001 unknown"
+				}
+				then := "m-00000 accepted, m-00001 unknown"
 				if company != "alone" {
-					given, want, then = append(given, right), ledger.ReceiptCounts{
+					given = append(given, right)
+					want = ledger.ReceiptCounts{
 						Contradictory: 1, Matched: 1,
-					}, "m-00000 undelivered, m-00001 unknown"
+					}
+					then = "m-00000 undelivered, m-00001 unknown"
 				}
 				if company == "last" {
 					given[0], given[1] = given[1], given[0]

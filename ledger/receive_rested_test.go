@@ -239,7 +239,8 @@ func TestARepeatThatTookTheRowsOverLeavesTheFirstAttemptAwaited(t *testing.T) {
 	settleAll(t, l, first)
 	receive(t, l, keyed(m, 1, "r9", provider.Pending))
 	second := first[0]
-	second.Attempt, second.Ambiguity = 2, &ledger.Ambiguity{
+	second.Attempt = 2
+	second.Ambiguity = &ledger.Ambiguity{
 		Key: "k", Step: ledger.SameKey,
 		Until: time.Now().Add(time.Hour), ResolvedAs: ledger.Taken,
 	}

@@ -262,8 +262,9 @@ func contend(t *testing.T, ledgers []*ledger.Ledger, round int) {
 		for i, m := range claimAll(t, ledgers[0], batch(fmt.Sprintf("%s%d", channel, round), n),
 			channel).Messages {
 			s := accepted([]ledger.Message{m})[0]
-			s.Await, s.Hold, s.Reference = time.Hour, time.Hour, fmt.Sprintf("%03d-%d-1 %03d-%d-2",
-				(i*37)%n, round, (i*53)%n, round)
+			s.Await = time.Hour
+			s.Hold = time.Hour
+			s.Reference = fmt.Sprintf("%03d-%d-1 %03d-%d-2", (i*37)%n, round, (i*53)%n, round)
 			if i%5 == 0 { // first it is not known, and seems to owe a receipt more
 				u := unknown(m)
 				u.Receipts, s.Receipts = 3, 2

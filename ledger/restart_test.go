@@ -56,7 +56,8 @@ func restarted(
 // clock was ahead.
 func TestALimitThatWasAheadGoesOnWithTheWindowOfNow(t *testing.T) {
 	t.Parallel()
-	day, segments := limit(admission.Day, 9), admission.Limit{
+	day := limit(admission.Day, 9)
+	segments := admission.Limit{
 		Window: admission.Day, Max: 5, Unit: admission.Segments,
 	}
 	mine, money, theirs := scoped(tenant("shop"), admission.Day, 100), budget(tenant("shop"), 1e6),

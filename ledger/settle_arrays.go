@@ -129,8 +129,7 @@ func (s *Settlement) said() (expected int16, telling bool, within int64, cut boo
 	slices.Sort(known)
 	telling = s.Receipts != len(slices.Compact(known)) || s.CutShort ||
 		s.Outcome == provider.Unknown
-	return int16(s.Receipts), telling, max(s.Await, 0).Microseconds(),
-		s.CutShort //nolint:gosec // Segments of a message.
+	return int16(s.Receipts), telling, max(s.Await, 0).Microseconds(), s.CutShort //nolint:gosec // Segments of a message.
 }
 
 // noticeArrays are the notices, at most one for each settlement; empty where there is none.
@@ -204,7 +203,7 @@ func expectArrays(order []*Settlement, merge bool) []any {
 		}
 		for _, one := range names(s.Denied) {
 			seq, attempt, reference = append(seq, s.Seq), append(attempt, int16(s.Attempt)),
-				append(reference, one) //nolint:gosec // The column is a smallint.
+				append(reference, one) //nolint:gosec // A smallint.
 			part, await = append(part, 0), append(await, s.Await.Microseconds())
 		}
 	}

@@ -67,8 +67,7 @@ func TestEveryArtifactHasItsListOfModules(t *testing.T) {
 		t.Error("docs/deploy.md builds the image without --sbom=true")
 	}
 	program := filepath.Join(t.TempDir(), "dispatcher")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o",
-		program, "./cmd/dispatcher")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/dispatcher")
 	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

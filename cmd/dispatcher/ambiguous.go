@@ -168,8 +168,7 @@ func ambiguitySheet(lines []ambiguityLine, as format) sheet {
 
 // onChannel is an attempt with its channel, as one cell.
 func onChannel(attempt int, channel string) string {
-	return fmt.Sprintf("%d on %s", attempt,
-		channel)
+	return fmt.Sprintf("%d on %s", attempt, channel)
 }
 
 // progress is how the dispatcher tries to resolve the ambiguity, and until when; then the verdict.

@@ -349,9 +349,9 @@ func TestTheTableOfAmbiguitiesFitsATerminalOf120Columns(t *testing.T) {
 		Until: time.Date(2026, 11, 21, 10, 5, 0, 0, time.UTC), Asked: 3,
 	}
 	ended := open
-	ended.Verdict, ended.Author, ended.Note = "final", "ann",
-		strings.Repeat("nobody at the carrier knows ",
-			5)
+	ended.Verdict = "final"
+	ended.Author = "ann"
+	ended.Note = strings.Repeat("nobody at the carrier knows ", 5)
 	var out strings.Builder
 	ambiguitySheet([]ambiguityLine{open, ended}, formatTable).draw(&out)
 	atMost120(t, out.String())

@@ -343,8 +343,7 @@ func (v *verification) gone() string {
 	if v.WithoutPayload.Hidden > 0 { // then none could be read
 		why = "whose payload this login may not read"
 	}
-	return fmt.Sprintf("%d messages %s: not checked were %s\n", n, why,
-		strings.Join(parts, "; "))
+	return fmt.Sprintf("%d messages %s: not checked were %s\n", n, why, strings.Join(parts, "; "))
 }
 
 // payloads says how many payloads were compared with their messages.

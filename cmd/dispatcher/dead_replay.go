@@ -198,8 +198,7 @@ func (c *cli) printReplayed(lines []replayedLine, f *replayFlags) error {
 			fmt.Fprintf(c.out, "%s would be published to %s as:\n", line.Record, line.Topic)
 			envelopeSheet(line.Envelope).draw(c.out)
 		default:
-			fmt.Fprintf(c.out, "%s is published to %s as %s.\n", line.Record, line.Topic,
-				line.ID)
+			fmt.Fprintf(c.out, "%s is published to %s as %s.\n", line.Record, line.Topic, line.ID)
 		}
 	}
 	if n := slices.IndexFunc(lines, func(l replayedLine) bool { return l.Published }); n >= 0 {

@@ -103,8 +103,7 @@ func (s *stage) checkRankings(reasons map[string][]string) {
 				c.Ranking)
 		}
 		if !slices.IsSortedFunc(r.Candidates[1:], byLoad) {
-			s.t.Errorf("%s: candidates are not in the order of their load: %s", c.ID,
-				c.Ranking)
+			s.t.Errorf("%s: candidates are not in the order of their load: %s", c.ID, c.Ranking)
 		}
 		for _, candidate := range r.Candidates[:chosen] {
 			seen[candidate.Channel+" "+candidate.Reason] = true

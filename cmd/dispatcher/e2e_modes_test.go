@@ -76,8 +76,7 @@ func TestFourProcessesFollowOneRoundRobin(t *testing.T) {
 		carried[all[i].Channel]++
 		instances[all[i].Instance] = true
 		if r := all[i].ranking(t); r.Cursor != "" && r.Cursor != before(names, all[i].Channel) {
-			t.Fatalf("choice %d is %s after %s: %s", i, all[i].Channel, r.Cursor,
-				all[i].Ranking)
+			t.Fatalf("choice %d is %s after %s: %s", i, all[i].Channel, r.Cursor, all[i].Ranking)
 		}
 		end := i+1 == len(all) || !all[i+1].ClaimedAt.Equal(all[i].ClaimedAt)
 		if end && spread(names, carried) > 1 {

@@ -97,8 +97,7 @@ func (s *stage) checkLetters(want map[string]poison) {
 		position := h["topic"] + "/" + h["partition"] + "/" + h["offset"]
 		p, ok := want[position]
 		if !ok {
-			s.t.Errorf("unexpected dead letter of %s with reason %q", position,
-				h["reason"])
+			s.t.Errorf("unexpected dead letter of %s with reason %q", position, h["reason"])
 			return false
 		}
 		delete(want, position)

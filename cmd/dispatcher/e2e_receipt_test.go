@@ -175,8 +175,7 @@ func TestThrottledRetriesKeepTheirSlotUnderATicket(t *testing.T) {
 		  and r.ticket_accepted_at = f.claimed_at and r.ticket_last_check_in = r.claimed_at
 		and r.claimed_at > f.claimed_at`)
 	if got != int64(n) {
-		t.Errorf("%d of %d messages were sent with the ticket of the throttled attempt",
-			got, n)
+		t.Errorf("%d of %d messages were sent with the ticket of the throttled attempt", got, n)
 	}
 	got = s.count(`
 		select coalesce(sum(granted), 0)::bigint - (select count(*) from audit.attempts)

@@ -62,8 +62,7 @@ the candidates of the latest choice; JSON has everything.`,
 
 // explain prints the record of one message.
 func (c *cli) explain(ctx context.Context, l *database, id string, as format) error {
-	explanation, err := lookup.Explain(ctx, l.Ledger, keysIfReadable(l.settings), id,
-		true)
+	explanation, err := lookup.Explain(ctx, l.Ledger, keysIfReadable(l.settings), id, true)
 	if pending, ok := errors.AsType[*lookup.Pending](err); ok {
 		return failed(pending)
 	}

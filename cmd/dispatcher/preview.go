@@ -214,8 +214,9 @@ func (w *weighing) compareWith(
 	if err != nil {
 		return err
 	}
-	w.against, w.then, w.shares = &version, decide.NewChooser(routing,
-		keys), map[string]map[string]float64{}
+	w.against = &version
+	w.then = decide.NewChooser(routing, keys)
+	w.shares = map[string]map[string]float64{}
 	for i := range w.old.Routes {
 		w.shares[w.old.Routes[i].Name] = report.Shares(w.old, w.old.Routes[i].Name)
 	}

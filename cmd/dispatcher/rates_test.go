@@ -23,8 +23,8 @@ func cheapest(rates string) string {
 func TestPricesThatCannotBeComparedAreRefusedWhereADocumentIsApplied(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
-	bad, good := write(t, "bad.yaml", cheapest("")), write(t, "good.yaml",
-		cheapest("rates: {base: EUR, GBP: \"1.17\"}\n"))
+	bad := write(t, "bad.yaml", cheapest(""))
+	good := write(t, "good.yaml", cheapest("rates: {base: EUR, GBP: \"1.17\"}\n"))
 	const want = "bad.yaml:7: routes[0].scoring.expression: reads price, but the channels of " +
 		"route default have theirs in several currencies, EUR (a) and GBP (b)"
 	for _, args := range [][]string{

@@ -439,8 +439,7 @@ func TestApplyWarnsOfSecretsThatAreNotOnThisMachine(t *testing.T) {
 func TestTheHistoryShowsEffectsAsMovesOfTheWeight(t *testing.T) {
 	t.Parallel()
 	l, env := lowered(t)
-	_, err := l.Routing.ApplyEffects(t.Context(),
-		ledger.NewEffects{Expect: 3, Author: "health"})
+	_, err := l.Routing.ApplyEffects(t.Context(), ledger.NewEffects{Expect: 3, Author: "health"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -336,8 +336,8 @@ func TestSendWaitEndsWithTheMessage(t *testing.T) {
 			if c.routing != "" {
 				routing := strings.Replace(testRouting, "provider: sandbox",
 					"provider: sandbox, receipts: {within: 1h}", 1)
-				env, topic = append(env,
-					"DISPATCHER_ROUTING_FILE="+write(t, "routing.yaml", routing)), "orders"
+				env = append(env, "DISPATCHER_ROUTING_FILE="+write(t, "routing.yaml", routing))
+				topic = "orders"
 			}
 			if strings.Contains(c.want, "is still") || strings.Contains(c.want, "no event") {
 				timeout = "3s"

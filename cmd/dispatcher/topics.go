@@ -77,8 +77,8 @@ with 1.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.RunE = work(func(ctx context.Context, _ []string) error {
-		f.partsGiven, f.copiesGiven = cmd.Flags().Changed("partitions"), cmd.Flags().
-			Changed("replication-factor")
+		f.partsGiven = cmd.Flags().Changed("partitions")
+		f.copiesGiven = cmd.Flags().Changed("replication-factor")
 		return c.createTopics(ctx, &f)
 	})
 	flags := cmd.Flags()
@@ -272,8 +272,9 @@ func (f *topicsFlags) compare(
 			wanted = append(wanted, fmt.Sprintf("--replication-factor is %d", f.replicas))
 		}
 		if len(wanted) > 0 {
-			t.State, t.Detail = topicDiffers, strings.Join(wanted,
-				", ")+"; change the topic with your broker's own tools"
+			t.State = topicDiffers
+			t.Detail = strings.Join(wanted, ", ") +
+				"; change the topic with your broker's own tools"
 		}
 	}
 	return nil

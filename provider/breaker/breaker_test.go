@@ -212,8 +212,7 @@ func TestBreakerProbesAfterOpenForAndClosesOnSuccess(t *testing.T) {
 		b := breaker.New(outcomes(&o), breaker.Config{
 			Name: "a", Failures: 2, OpenFor: 3 * time.Second,
 			OnChange: func(c breaker.Change) {
-				changes = append(changes,
-					c.From.String()+">"+c.To.String())
+				changes = append(changes, c.From.String()+">"+c.To.String())
 			},
 		})
 		sendAll(t, b, &o, provider.Refused, provider.Refused)

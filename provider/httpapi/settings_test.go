@@ -20,8 +20,7 @@ func blamed(t *testing.T, what string, err error, want string) {
 		return
 	}
 	t.Run(what, func(t *testing.T) {
-		webtest.CheckFaults(t, err, []string{want}, "hunter2x",
-			"s3cr3t")
+		webtest.CheckFaults(t, err, []string{want}, "hunter2x", "s3cr3t")
 	})
 }
 

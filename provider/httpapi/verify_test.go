@@ -62,8 +62,7 @@ func TestOnlySignedCallbacksAreAccepted(t *testing.T) {
 			"query":  func(c *provider.Callback) { c.URL += "&state=ko" },
 			"method": func(c *provider.Callback) { c.Method = "PUT" },
 			"time": func(c *provider.Callback) {
-				c.Header["X-Time"] = []string{stamp +
-					"0"}
+				c.Header["X-Time"] = []string{stamp + "0"}
 			},
 			"no signature": func(c *provider.Callback) { delete(c.Header, "X-Signature") },
 			"no prefix": func(c *provider.Callback) {

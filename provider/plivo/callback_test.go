@@ -185,8 +185,7 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 			c.Body = []byte("MessageUUID=" + u1 + "&Status=delivered&ErrorCode=80")
 		},
 		"other submission": func(c *provider.Callback) {
-			c.URL = web.WithKey(callback,
-				"ffffffffffffffffffffffffffffffff")
+			c.URL = web.WithKey(callback, "ffffffffffffffffffffffffffffffff")
 		},
 		"field more": func(c *provider.Callback) { c.Body = append(c.Body, "&A=1"...) },
 		"other nonce": func(c *provider.Callback) {

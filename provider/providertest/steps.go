@@ -145,8 +145,7 @@ func checked(t testing.TB, h Harness, s provider.Submission, r provider.Result) 
 	}
 	for i, p := range r.Parts {
 		if i > 0 && p.Index <= r.Parts[i-1].Index {
-			t.Errorf("part %d follows part %d, want ascending order", p.Index,
-				r.Parts[i-1].Index)
+			t.Errorf("part %d follows part %d, want ascending order", p.Index, r.Parts[i-1].Index)
 		}
 		checkCode(t, h, s, p.Code)
 	}

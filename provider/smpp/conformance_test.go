@@ -25,8 +25,8 @@ func TestClientConforms(t *testing.T) {
 		"sar":         func(c *Config) { c.LongMessages = SAR },
 		"udh16":       func(c *Config) { c.LongMessages = UDH16 },
 		"parameters": func(c *Config) {
-			c.KeyTLV, c.TLVs = 0x1400, pdu.TLVs{pdu.Uint8(0x1401,
-				7)}
+			c.KeyTLV = 0x1400
+			c.TLVs = pdu.TLVs{pdu.Uint8(0x1401, 7)}
 		},
 		"two hosts": func(c *Config) {
 			c.Binds, c.Addresses, c.HonorCongestion = 2, append(c.Addresses, c.Addresses...), true

@@ -90,8 +90,7 @@ func TestASilentBindBecomesUnhealthyHoweverTheWaitEnds(t *testing.T) {
 				c := startPair(t, cfg, failing, healthy)
 				codes := sendFor(c, 16, time.Minute, wait)
 				if c.unhealthyBinds() != 1 {
-					t.Errorf("%d unhealthy binds, want the silent one",
-						c.unhealthyBinds())
+					t.Errorf("%d unhealthy binds, want the silent one", c.unhealthyBinds())
 				}
 				// one window, a slot that comes free again with each fault before the last, and one
 				// message for each probe

@@ -168,9 +168,10 @@ func TestACutConnectionKeepsCertainOutcomes(t *testing.T) {
 
 func checkCut(t *testing.T, n int, encrypted bool) {
 	t.Helper()
-	serverConfig, window := smpptest.Config{
+	serverConfig := smpptest.Config{
 		Log: -1, Behaviour: smpptest.Behaviour{CutAfter: n / 3, Latency: time.Millisecond},
-	}, 50
+	}
+	window := 50
 	cfg := Config{}
 	if encrypted {
 		serverConfig.TLS, cfg.TLS = tlsPair(t)

@@ -25,8 +25,7 @@ func TestAnswersOfEveryLegalFormAreUnderstood(t *testing.T) {
 	t.Parallel()
 	empty := func(command pdu.Command, status pdu.Status) func(uint32) []byte {
 		return func(sequence uint32) []byte {
-			return pdu.AppendEmpty(nil, command, status,
-				sequence)
+			return pdu.AppendEmpty(nil, command, status, sequence)
 		}
 	}
 	for name, c := range map[string]struct {

@@ -125,8 +125,7 @@ func TestForgedWebhooksSayNothing(t *testing.T) {
 			},
 			"no time": func(c *provider.Callback) { delete(c.Header, "Telnyx-Timestamp") },
 			"no signature": func(c *provider.Callback) {
-				delete(c.Header,
-					"Telnyx-Signature-Ed25519")
+				delete(c.Header, "Telnyx-Signature-Ed25519")
 			},
 			"signature of zeros": func(c *provider.Callback) {
 				c.Header["Telnyx-Signature-Ed25519"] = []string{
@@ -145,8 +144,7 @@ func TestWebhooksOfAnotherTimeAreStale(t *testing.T) {
 	t.Parallel()
 	c, body := channelWith(t)(signing), recorded(t, "finalized")
 	aged := func(age time.Duration) *provider.Callback {
-		return signed(signing,
-			time.Now().Add(-age), body)
+		return signed(signing, time.Now().Add(-age), body)
 	}
 	webtest.CheckAgeLimits(t, c, aged, 5*time.Minute, 5*time.Minute)
 	webtest.CheckRefused(t, c, provider.ErrStale,

@@ -135,8 +135,7 @@ var sm1 = twiliotest.Reference(1)
 
 // signed returns a callback with a form.
 func signed(form url.Values) *provider.Callback {
-	return signedAt(callback+"?key="+webtest.Key,
-		form)
+	return signedAt(callback+"?key="+webtest.Key, form)
 }
 
 func signedAt(address string, form url.Values) *provider.Callback {
@@ -247,13 +246,11 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 			c.Body = []byte("ErrorCode=30003&MessageSid=" + sm1 + "&MessageStatus=delivered")
 		},
 		"other submission": func(c *provider.Callback) {
-			c.URL = web.WithKey(callback,
-				"ffffffffffffffffffffffffffffffff")
+			c.URL = web.WithKey(callback, "ffffffffffffffffffffffffffffffff")
 		},
 		"field more": func(c *provider.Callback) { c.Body = append(c.Body, "&A=1"...) },
 		"second value": func(c *provider.Callback) {
-			c.Body = append(c.Body,
-				"&MessageSid=SM2"...)
+			c.Body = append(c.Body, "&MessageSid=SM2"...)
 		},
 		"other signature": func(c *provider.Callback) {
 			c.Header["X-Twilio-Signature"] = []string{"AAAAAAAAAAAAAAAAAAAAAAAAAAA="}

@@ -263,14 +263,12 @@ func TestForgedAndMalformedReceiptsSayNothing(t *testing.T) {
 		}
 		for name, change := range map[string]func(map[string]string){
 			"no time": func(p map[string]string) {
-				delete(p,
-					"timestamp")
+				delete(p, "timestamp")
 				p["sig"] = signature(p)
 			},
 			"nothing in it": func(p map[string]string) {
 				delete(p, "messageId")
-				delete(p,
-					"client-ref")
+				delete(p, "client-ref")
 				p["sig"] = signature(p)
 			},
 		} {

@@ -247,8 +247,7 @@ func startRig(t *testing.T, v variant, more map[string]any) *webtest.Rig[*Channe
 			Protocol: vonagetest.New(v.server), Behaviour: webtest.Behaviour{Receipts: true},
 		}
 	}, func(reach web.Config, callback string) *Channel {
-		return open(t, v, reach, callback,
-			more)
+		return open(t, v, reach, callback, more)
 	})
 }
 

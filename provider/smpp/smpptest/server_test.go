@@ -168,8 +168,7 @@ func TestOnlyTransmittersSubmit(t *testing.T) {
 func TestTheLogSaysWhatWasSubmitted(t *testing.T) {
 	t.Parallel()
 	content := make(chan Submit, 1)
-	srv := start(
-		t, Config{Log: -1, OnSubmit: func(s Submit) { content <- s }})
+	srv := start(t, Config{Log: -1, OnSubmit: func(s Submit) { content <- s }})
 	e := dial(t, srv)
 	e.bind(pdu.CommandBindTransceiver, "")
 	m := message("447700900123", "\x06\x08\x04\x12\x34\x03\x02hi")

@@ -115,8 +115,8 @@ func newScorer(t *testing.T, prefers string) *scorer {
 		raw, _ := io.ReadAll(r.Body)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.asked, s.tokens = append(s.asked, string(raw)), append(s.tokens,
-			r.Header.Get("Authorization"))
+		s.asked = append(s.asked, string(raw))
+		s.tokens = append(s.tokens, r.Header.Get("Authorization"))
 		var q struct {
 			Candidates []struct {
 				Channel string `json:"channel"`

@@ -158,8 +158,8 @@ func (r *readiness) kafka() console.Check {
 	check := console.Check{Name: "kafka", Vital: true}
 	consumer := r.consumer.Load()
 	if consumer == nil {
-		check.Detail, check.Fix = "Kafka is not read yet", "wait until the database answers and "+
-			"a routing is loaded"
+		check.Detail = "Kafka is not read yet"
+		check.Fix = "wait until the database answers and a routing is loaded"
 		return check
 	}
 	if since, away := r.outages.Since(kafka.OutageName); away {

@@ -188,9 +188,7 @@ func (c *check) payload() (readable bool) {
 		return false
 	}
 	c.msg = msg
-	c.sameNumber(
-		0, whatCallingCode, int64(row.CallingCode), int64(decide.CallingCode(msg.To)),
-	)
+	c.sameNumber(0, whatCallingCode, int64(row.CallingCode), int64(decide.CallingCode(msg.To)))
 	if row.Sender != "" { // older messages were stored without it
 		c.same(0, whatSender, row.Sender, decide.SenderOf(msg.From))
 	}

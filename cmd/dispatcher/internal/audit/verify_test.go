@@ -459,7 +459,8 @@ func TestWithoutPayloadWhatMayBeIsChecked(t *testing.T) {
 		}
 		french, shops := r.Routes[0], r.Routes[0]
 		french.Name, french.Match.Countries = "french", []string{"fr"}
-		shops.Name, shops.Match.Labels = "shops", map[string]selector.Value{
+		shops.Name = "shops"
+		shops.Match.Labels = map[string]selector.Value{
 			"kind": selector.TextValue("shop"),
 		}
 		last := r.Routes[0]

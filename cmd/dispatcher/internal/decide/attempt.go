@@ -138,9 +138,8 @@ func concatReference(id string) uint16 {
 func setExpectedReceipts(a *Attempt, res *provider.Result, s *ledger.Settlement) {
 	switch {
 	case len(res.Parts) > 0:
-		s.Receipts, s.CutShort = expectedReceipts(
-			res.Parts,
-		), s.Outcome == provider.Unknown &&
+		s.Receipts = expectedReceipts(res.Parts)
+		s.CutShort = s.Outcome == provider.Unknown &&
 			slices.ContainsFunc(res.Parts, certainlyNot)
 	case s.Outcome == provider.Unknown:
 		s.Receipts = a.receipts()

@@ -47,9 +47,9 @@ func (e *events) ofTask(
 		status.State, status.Reason = string(d.State), d.Reason
 	}
 	if d.State == ledger.Sending {
-		status.Channel, status.Attempt, status.Reason = d.Attempt.Channel, d.Attempt.Number, string(
-			d.Attempt.Reason,
-		)
+		status.Channel = d.Attempt.Channel
+		status.Attempt = d.Attempt.Number
+		status.Reason = string(d.Attempt.Reason)
 	}
 	if status.State == string(ledger.Dead) {
 		status.Detail, status.Position = t.Row.Detail, positionOf(t.Row.Origin)

@@ -70,8 +70,8 @@ func TestWeightsDivideRecipients(t *testing.T) {
 	before, after := stickyPlanner(t, "25", "15", "60"), stickyPlanner(t, "30", "10", "60")
 	shares, moves := map[string]int{}, map[string]int{}
 	for n := range recipients {
-		was, is := firstChoice(t, before, "m", subscriber(n)), firstChoice(t, after, "m",
-			subscriber(n))
+		was := firstChoice(t, before, "m", subscriber(n))
+		is := firstChoice(t, after, "m", subscriber(n))
 		shares[was]++
 		if was != is {
 			moves[was+" to "+is]++

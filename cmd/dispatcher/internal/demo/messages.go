@@ -38,8 +38,8 @@ func message(seed uint64, i int, random *rand.Rand) (topic string, m envelope.Me
 	sign := " [" + m.ID + "]"
 	switch draw := random.IntN(10); {
 	case draw == 0:
-		topic, m.Text = "sms.otp", fmt.Sprintf("%06d is your code. Do not share it.",
-			random.IntN(1_000_000))
+		topic = "sms.otp"
+		m.Text = fmt.Sprintf("%06d is your code. Do not share it.", random.IntN(1_000_000))
 	case draw < 7:
 		topic, m.Text = "sms.transactional", fmt.Sprintf("Your order %d is on its way.", 10_000+i)
 	default:

@@ -39,8 +39,8 @@ func TestWhatIsStoredFitsTheDatabase(t *testing.T) {
 func TestEveryMessageHasAnIDOfItsOwnAndATime(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_760_000_000, 0)
-	one, two := newInbound("a", &provider.Inbound{Text: "x"}, asItIs, now), newInbound("a",
-		&provider.Inbound{Text: "x", At: now.Add(time.Hour)}, asItIs, now)
+	one := newInbound("a", &provider.Inbound{Text: "x"}, asItIs, now)
+	two := newInbound("a", &provider.Inbound{Text: "x", At: now.Add(time.Hour)}, asItIs, now)
 	if one.ID == "" || one.ID == two.ID || !one.At.Equal(now) || !two.At.Equal(now.Add(time.Hour)) {
 		t.Errorf("%+v\n%+v", one, two)
 	}

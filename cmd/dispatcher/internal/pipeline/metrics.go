@@ -84,9 +84,7 @@ func histogram(name, help string, buckets []float64) prometheus.Histogram {
 
 // countMessages counts what became of records and messages.
 func (m *Metrics) countMessages() {
-	m.records = counter(
-		"records_total", "Kafka records by result.", "lane", "result",
-	)
+	m.records = counter("records_total", "Kafka records by result.", "lane", "result")
 	m.decisions = counter(
 		"decisions_total", "Decisions of claims by the state they led to.", "lane", "state",
 	)
@@ -169,9 +167,7 @@ func (m *Metrics) measureDatabase() {
 		"settle_seconds", "Duration of a settle transaction.",
 		prometheus.ExponentialBuckets(0.001, 2, 14),
 	)
-	m.trouble = counter(
-		"trouble_total", "Operations that failed and are tried again.", "where",
-	)
+	m.trouble = counter("trouble_total", "Operations that failed and are tried again.", "where")
 }
 
 // showState shows what waits, what is paused and which routing is in force.

@@ -48,10 +48,8 @@ func NewReferences(keys []selector.Key) (*References, error) {
 // Key is the key under which an attempt is submitted.
 func (r *References) Key(seq int64, attempt int) string {
 	var block [aes.BlockSize]byte
-	binary.BigEndian.PutUint64(block[:], uint64(seq)) //nolint:gosec // Rows count from 1.
-	binary.BigEndian.PutUint16(
-		block[8:10], uint16(attempt),
-	) //nolint:gosec // The ledger's column is a smallint.
+	binary.BigEndian.PutUint64(block[:], uint64(seq))        //nolint:gosec // Rows count from 1.
+	binary.BigEndian.PutUint16(block[8:10], uint16(attempt)) //nolint:gosec // A smallint.
 	r.blocks[0].Encrypt(block[:], block[:])
 	return hex.EncodeToString(block[:])
 }

@@ -103,8 +103,7 @@ func listenFor(b *testing.B, batcher *receive.Batcher) net.Conn {
 		Addresses: []string{listener.Addr().String()}, SystemID: "acme", ReconnectMin: time.Hour,
 		EnquireLink: time.Hour,
 		OnReceipt: func(r provider.Receipt, answer func(taken bool)) {
-			batcher.Take("a", r,
-				answer)
+			batcher.Take("a", r, answer)
 		},
 	})
 	if err != nil {

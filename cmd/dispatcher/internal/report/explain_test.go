@@ -286,8 +286,8 @@ func addLimits(out map[string]*ledger.Record) {
 
 	still := newRecord(ledger.Waiting)
 	still.Message.Reason, still.Message.NextAt = "no_slot", ten.Add(13*time.Second)
-	still.Seen, still.Message.Waits = encode("load_ratio", ranked("a", 0, "reserved"),
-		ranked("c", 0, "reserved")), long[:1]
+	still.Seen = encode("load_ratio", ranked("a", 0, "reserved"), ranked("c", 0, "reserved"))
+	still.Message.Waits = long[:1]
 	out["waiting-for-limits"] = still
 
 	tooLate := newRecord(ledger.Failed)

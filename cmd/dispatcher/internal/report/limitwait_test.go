@@ -242,7 +242,8 @@ func limitedCases() map[string]limitedCase {
 func (tc *limitedCase) explanation(t *testing.T) Explanation {
 	t.Helper()
 	doc := london(t)
-	doc.Channels[0].Policy, doc.Channels[0].Price = tc.policy, config.Price{
+	doc.Channels[0].Policy = tc.policy
+	doc.Channels[0].Price = config.Price{
 		Currency: "GBP",
 		Lists:    []config.PriceList{{Default: 28_000}},
 	}
@@ -282,8 +283,10 @@ func TestExplanationAddsTheWaitUnderWay(t *testing.T) {
 	t.Parallel()
 	r := newRecord(ledger.Waiting)
 	m := &r.Message
-	m.Reason, m.WaitsFor, m.NextAt, m.WaitingSince = "no_slot", "a 1s "+
-		"messages", ten.Add(41*time.Second), ten.Add(38*time.Second)
+	m.Reason = "no_slot"
+	m.WaitsFor = "a 1s messages"
+	m.NextAt = ten.Add(41 * time.Second)
+	m.WaitingSince = ten.Add(38 * time.Second)
 	m.Waits = []ledger.Wait{
 		{Reason: "no_slot", On: "a 1s messages", For: 1500 * time.Millisecond},
 		{Reason: "connecting", On: "b", For: time.Second},

@@ -151,8 +151,7 @@ func (e *webhooks) channel(c *config.Channel) (provider.Channel, error) {
 			return nil, err
 		}
 		cfg.OnReceipt = func(r provider.Receipt, answer func(taken bool)) {
-			answer(e.take(c.Name,
-				r))
+			answer(e.take(c.Name, r))
 		}
 		cfg.OnInbound = func(in provider.Inbound) bool { e.takeInbound(c.Name, in); return true }
 		return smpp.New(cfg)

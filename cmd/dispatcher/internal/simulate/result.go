@@ -77,11 +77,11 @@ func (s *Scenario) total(windows []Window) Traffic {
 	}
 	t.Queued, t.Stranded = t.Arrived-t.Admitted, t.Early
 	n := int64(len(windows))
-	t.EarlyPercent, t.OvertakenPercent = percent(t.Early, t.Arrived), percent(t.Overtaken,
-		t.Arrived)
+	t.EarlyPercent = percent(t.Early, t.Arrived)
+	t.OvertakenPercent = percent(t.Overtaken, t.Arrived)
 	t.OverPercent = percent(t.Over, s.Limit*n)
-	t.UnusedPercent, t.StrandedPercent = percent(t.Unused, s.Free()*n), percent(t.Stranded,
-		s.Free()*n)
+	t.UnusedPercent = percent(t.Unused, s.Free()*n)
+	t.StrandedPercent = percent(t.Stranded, s.Free()*n)
 	return t
 }
 

@@ -521,11 +521,12 @@ func TestACallUnderWayIsNotBrokenOff(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	called, changed := make(chan struct{}), make(chan struct{})
-	old, moved := newReceiver(t, func(int, string) int {
+	old := newReceiver(t, func(int, string) int {
 		close(called)
 		<-changed
 		return http.StatusNoContent
-	}), newReceiver(t, ok)
+	})
+	moved := newReceiver(t, ok)
 	stop := s.run(hook("w", "", old))
 	s.publish("m-1", "", "accepted", 1, 0)
 	<-called

@@ -277,8 +277,7 @@ func TestHealthReturnsToRestAndLeavesNoEffect(t *testing.T) {
 		_, doc := r.current()
 		seen = append(seen, effective(doc)["c"])
 	}
-	r.logged("info", "health: default: c 45 -> "+
-		"60") // recovery is not a warning
+	r.logged("info", "health: default: c 45 -> "+"60") // recovery is not a warning
 	want := []string{
 		"30", "45", "60", "60", "60", "60", "60", "60", "60",
 		"60",
