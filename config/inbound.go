@@ -45,8 +45,7 @@ var standardKeywords = Keywords{
 func Keyword(text string) string {
 	return strings.ToUpper(strings.TrimFunc(text,
 		func(r rune) bool {
-			return !unicode.IsLetter(r) && !unicode.IsDigit(r) &&
-				!unicode.IsMark(r)
+			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)
 		}))
 }
 

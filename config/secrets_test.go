@@ -200,7 +200,7 @@ func TestOnlySmallOrdinaryFilesAreSecrets(t *testing.T) {
 	s.write(filepath.Join(s.secrets, "huge"), strings.Repeat("x", 64<<10+1))
 	s.write(filepath.Join(s.secrets, "largest"), strings.Repeat("x", 64<<10))
 	for name, want := range map[string]string{
-		"pipe": "no ordinary file", "huge": "larger than 65536 bytes", "sub": "is a folder",
+		"pipe": "not an ordinary file", "huge": "larger than 65536 bytes", "sub": "is a folder",
 		"none": "there is no file none",
 	} {
 		if _, err := s.settings.Secrets().Read(name); err == nil || !strings.Contains(err.Error(), want) {

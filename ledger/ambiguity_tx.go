@@ -81,8 +81,7 @@ func ambiguityArrays(order []*Settlement) []any {
 		key, account = append(key, a.Key), append(account, a.Account)
 		step, verdict = append(step, string(a.Step)), append(verdict, string(a.ResolvedAs))
 		until, next = append(until, instant(a.Until)), append(next, instant(a.NextAt))
-		repeat = append(repeat, a.Step == SameKey && a.ResolvedAs == "" &&
-			s.State == Retry)
+		repeat = append(repeat, a.Step == SameKey && a.ResolvedAs == "" && s.State == Retry)
 		partly = append(partly, a.Partly)
 	}
 	if seq == nil {

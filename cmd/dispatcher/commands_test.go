@@ -245,7 +245,7 @@ func TestWrongArgumentsAreAnsweredWithTheUsageLine(t *testing.T) {
 		"that is not a version: write a number": {
 			"channel", "drain", "a", "--expect-version", "abc",
 		},
-		"that is no time span: write": {
+		"that is not a time span: write": {
 			"weights", "ramp", "default", "--over", "later",
 		},
 		"Usage: dispatcher weights ramp ROUTE": {"weights", "ramp", "default", "--over", "-1h"},

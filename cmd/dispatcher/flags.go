@@ -27,7 +27,7 @@ func (f *overFlag) Type() string { return "duration" }
 // Set reads the syntax of time.ParseDuration, or a whole number of days.
 func (f *overFlag) Set(text string) error {
 	const day = 24 * time.Hour
-	wrong := errors.New("that is no time span: write for example 90m, 12h or 2d")
+	wrong := errors.New("that is not a time span: write for example 90m, 12h or 2d")
 	if digits, days := strings.CutSuffix(text, "d"); days {
 		n, err := strconv.ParseInt(digits, 10, 64)
 		if err != nil || n < 0 || n > math.MaxInt64/int64(day) {

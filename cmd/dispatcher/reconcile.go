@@ -138,7 +138,7 @@ func (f *reconcileFlags) options(routing *config.Routing) (o reconcile.Options, 
 		return o, err
 	}
 	if o.Zone, err = time.LoadLocation(f.zone); err != nil {
-		return o, fmt.Errorf("--timezone: %q is no time zone; write for example Europe/London", f.zone)
+		return o, fmt.Errorf("--timezone: %q is not a time zone; write for example Europe/London", f.zone)
 	}
 	o.Currency, o.DayFirst, o.DecimalComma = f.currency, f.dayFirst, f.decimalComma
 	return o, nil

@@ -520,7 +520,7 @@ func TestWhatReconcileRefuses(t *testing.T) {
 		"--from: write a day such as":         {"--dry-run", "--from", "November", "--to", "2026-11-01"},
 		`there is no preset "acme"`:           {"--dry-run", "--preset", "acme"},
 		`"prize=x" is not a field with its`:   {"--dry-run", "--columns", "prize=x"},
-		"is no time zone":                     {"--dry-run", "--timezone", "Mars"},
+		"is not a time zone":                  {"--dry-run", "--timezone", "Mars"},
 		"bill.csv has no column for":          {"--dry-run", "--columns", "reference=id,time=", "--columns", "number="},
 		"--tolerance must be between":         {"--dry-run", "--tolerance", "48h"},
 		`bill.csv, line 2, column "segments"`: {"--dry-run", "--columns", "segments=currency"},

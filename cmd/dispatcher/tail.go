@@ -248,8 +248,7 @@ func count(n int) string {
 // quotedValue is a value after its name, in quotes if it could not be told from what follows.
 func quotedValue(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool {
-		return r == ' ' || r == '"' ||
-			!unicode.IsPrint(r)
+		return r == ' ' || r == '"' || !unicode.IsPrint(r)
 	}) {
 		return strconv.Quote(s)
 	}

@@ -130,8 +130,7 @@ func (p *pool) now() (now time.Time) {
 
 // probing reports whether s only gets probes.
 func (p *pool) probing(s *session) bool {
-	return s.slots.unhealthy &&
-		p.unhealthy < len(p.sessions)
+	return s.slots.unhealthy && p.unhealthy < len(p.sessions)
 }
 
 // fits reports whether s has n free slots; mu is held. A message with more parts than a narrowed

@@ -28,7 +28,7 @@ func octet(r *settings.Reader, key string) byte {
 // readOutcomes reads the overrides of the status table. Keys are codes in decimal or
 // hexadecimal.
 func readOutcomes(r *settings.Reader, key string) map[pdu.Status]StatusMeaning {
-	entries := readMap(r, key, "no map from status to outcome")
+	entries := readMap(r, key, "not a map from status to outcome")
 	if entries == nil {
 		return nil
 	}
@@ -63,7 +63,7 @@ func parseStatusMeaning(word string) (StatusMeaning, error) {
 
 // readMeanings reads the meanings of a carrier's own receipts.
 func readMeanings(r *settings.Reader, key string) ReceiptMeanings {
-	entries := readMap(r, key, "no map from the word of a receipt to what it means")
+	entries := readMap(r, key, "not a map from the word of a receipt to what it means")
 	if entries == nil {
 		return nil
 	}
@@ -134,7 +134,7 @@ func parseTag(word string) (pdu.Tag, error) {
 // readTLVs reads optional parameters, in the order of their tags.
 func readTLVs(r *settings.Reader, key string) pdu.TLVs {
 	var list pdu.TLVs
-	entries := readMap(r, key, "no map from tag to value")
+	entries := readMap(r, key, "not a map from tag to value")
 	for _, word := range slices.Sorted(maps.Keys(entries)) {
 		tag, err := parseTag(word)
 		if err != nil {

@@ -428,7 +428,7 @@ func TestAllFaultsAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	_, err := parse(t, map[string]any{"addresss": "x", "window": -1, "binds": "x"})
 	for _, want := range []string{
-		"addresss: unknown setting; did you mean address?", "window: -1", "binds: is no",
+		"addresss: unknown setting; did you mean address?", "window: -1", "binds: is not",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v lacks %q", err, want)

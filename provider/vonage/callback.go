@@ -150,8 +150,8 @@ func inbound(parameters map[string]string) (provider.Inbound, error) {
 	return in, nil
 }
 
-// groupOf is the reference number shared by the parts. Vonage documents a text; one that is no
-// number of 16 bits is hashed, so that all parts get the same number.
+// groupOf is the reference number shared by the parts. Vonage documents a text; one that is not
+// a number of 16 bits is hashed, so that all parts get the same number.
 func groupOf(reference string) uint16 {
 	if n, err := strconv.ParseUint(reference, 10, 16); err == nil {
 		return uint16(n)

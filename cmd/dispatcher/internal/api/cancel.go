@@ -41,8 +41,8 @@ type cancelledMany struct {
 	ChangedPage
 }
 
-// cancelMany ends a page of what a filter finds. A failure is reported in the answer and is no
-// error when something was cancelled before it.
+// cancelMany ends a page of what a filter finds. A failure is reported in the answer and is not
+// an error when something was cancelled before it.
 func (a *API) cancelMany(
 	ctx context.Context, in *cancelManyInput,
 ) (*reply[cancelledMany], error) {

@@ -69,8 +69,8 @@ var (
 	errOneRecord = errors.New("set and unset correct one record: name exactly one in records")
 )
 
-// replay publishes dead records again, one by one. A failure is reported in the answer and is no
-// error, because the records before it stay published.
+// replay publishes dead records again, one by one. A failure is reported in the answer and is not
+// an error, because the records before it stay published.
 func (a *API) replay(ctx context.Context, in *replayInput) (*reply[replayed], error) {
 	who, err := by(ctx, &in.Body.Change, nil)
 	if err != nil {

@@ -71,17 +71,15 @@ func (h *channelHealth) breakerChanged(c breaker.Change) {
 	level := zerolog.DebugLevel
 	switch c.To {
 	case breaker.Open:
-		step := h.outages.Down(
-			outage.Report{
-				What:     h.what(),
-				Reporter: byBreaker,
-				Sentence: breakerChanged,
-				Fields: func(e *zerolog.Event) {
-					e.Str("channel", h.name)
-					fields(e)
-				},
+		step := h.outages.Down(outage.Report{
+			What:     h.what(),
+			Reporter: byBreaker,
+			Sentence: breakerChanged,
+			Fields: func(e *zerolog.Event) {
+				e.Str("channel", h.name)
+				fields(e)
 			},
-		)
+		})
 		if step != outage.Known {
 			return // already logged
 		}

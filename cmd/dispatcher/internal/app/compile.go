@@ -60,9 +60,8 @@ func compileChannel(c *config.Channel) decide.Channel {
 // account identifies the kind and the settings of a channel, in a few digits.
 func account(c *config.Channel) string {
 	h := sha256.New()
-	_, _ = fmt.Fprintf(
-		h, "%s %t %v", c.Provider, c.Test, c.Settings,
-	) // maps are printed in the order of their keys
+	// maps are printed in the order of their keys
+	_, _ = fmt.Fprintf(h, "%s %t %v", c.Provider, c.Test, c.Settings)
 	return hex.EncodeToString(h.Sum(nil)[:6])
 }
 

@@ -239,9 +239,8 @@ func channelCheck(name, why string, trouble error) console.Check {
 		Fix:    channelFixes[why],
 	}
 	if trouble != nil {
-		check.Detail = strings.TrimSpace(
-			fmt.Sprintf("%s the settings in force cannot be used here: %v", why, trouble),
-		)
+		check.Detail = strings.TrimSpace(fmt.Sprintf(
+			"%s the settings in force cannot be used here: %v", why, trouble))
 		check.Fix = channelFixes[provider.Misconfigured]
 	}
 	return check

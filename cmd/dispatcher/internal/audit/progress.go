@@ -67,15 +67,13 @@ func (p *progress) after(a *ledger.AttemptRecord, pinned string, hold bool, part
 			p.tried = append(p.tried, tried{a.Channel, at, true})
 		}
 	case "refused":
-		if !p.partly(a, parts) &&
-			a.Code != decide.CodeLate { // a missed release time changes nothing else
+		// a missed release time changes nothing else
+		if !p.partly(a, parts) && a.Code != decide.CodeLate {
 			p.pinned = ""
 			if a.Code != decide.CodeStopping && a.Code != decide.CodeStale &&
-				a.Code != decide.CodeExpired &&
-				!late(a) {
-				p.tried = append(
-					p.tried, tried{a.Channel, at, p.known},
-				) // not certain if only parts may have been left to send
+				a.Code != decide.CodeExpired && !late(a) {
+				// not certain if only parts may have been left to send
+				p.tried = append(p.tried, tried{a.Channel, at, p.known})
 			}
 		}
 	case "throttled":

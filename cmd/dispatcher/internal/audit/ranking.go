@@ -281,9 +281,8 @@ func (c *check) basis(e *edition, t *decide.Task, ch *choice) bool {
 			c.differs(ch.attempt, whatDrawKey, r.KeyID, "not in the key file")
 			return false
 		case !ch.waits() && own != "" && e.HasKey(own):
-			c.same(
-				ch.attempt, whatDrawKey, r.KeyID, own,
-			) // a message keeps the key of its first draw
+			// a message keeps the key of its first draw
+			c.same(ch.attempt, whatDrawKey, r.KeyID, own)
 		}
 	case decide.LoadRatio, decide.BestWorker, decide.InOrder:
 	}

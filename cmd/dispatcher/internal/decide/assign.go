@@ -137,12 +137,9 @@ func (a *assigner) decide(t *Task) decision {
 		d.State, d.Reason = ledger.Unknown, ReasonAmbiguous // an earlier attempt may have been taken
 	}
 	if t.was == ledger.Waiting && !t.Row.WaitingSince.IsZero() {
-		d.Waits = addWait(
-			t.Row.Waits,
-			ledger.Wait{
-				Reason: t.waitedWhy, On: t.Row.WaitsFor, For: a.now.Sub(t.Row.WaitingSince),
-			},
-		)
+		d.Waits = addWait(t.Row.Waits, ledger.Wait{
+			Reason: t.waitedWhy, On: t.Row.WaitsFor, For: a.now.Sub(t.Row.WaitingSince),
+		})
 	}
 	return d
 }

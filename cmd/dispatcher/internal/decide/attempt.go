@@ -139,8 +139,7 @@ func setExpectedReceipts(a *Attempt, res *provider.Result, s *ledger.Settlement)
 	switch {
 	case len(res.Parts) > 0:
 		s.Receipts = expectedReceipts(res.Parts)
-		s.CutShort = s.Outcome == provider.Unknown &&
-			slices.ContainsFunc(res.Parts, certainlyNot)
+		s.CutShort = s.Outcome == provider.Unknown && slices.ContainsFunc(res.Parts, certainlyNot)
 	case s.Outcome == provider.Unknown:
 		s.Receipts = a.receipts()
 	case s.Outcome == provider.Accepted && a.Segments > 1:

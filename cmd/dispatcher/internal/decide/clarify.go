@@ -117,12 +117,8 @@ func repeat(
 	a *Attempt, ambiguity *ledger.Ambiguity, pause time.Duration, s *ledger.Settlement, now time.Time,
 ) {
 	s.State, s.Reason, s.Pinned, s.Tried = ledger.Retry, reasonSameKey, a.Channel, false
-	s.NextAt = now.Add(
-		max(
-			min(pause, LongestRetryAfter),
-			min(repeatPause<<min(a.Submission.Attempt-1, 10), longestRepeat),
-		),
-	)
+	doubled := min(repeatPause<<min(a.Submission.Attempt-1, 10), longestRepeat)
+	s.NextAt = now.Add(max(min(pause, LongestRetryAfter), doubled))
 	ambiguity.NextAt = ambiguity.Until
 }
 
@@ -131,8 +127,7 @@ func repeat(
 // stays unknown.
 func giveUp(a *Attempt, partTaken bool, s *ledger.Settlement, now time.Time) ledger.ResolvedAs {
 	if a.Search.resendOnce && a.Expires.After(now) && !a.duplicate &&
-		len(a.Submission.Parts) == 0 &&
-		!partTaken {
+		len(a.Submission.Parts) == 0 && !partTaken {
 		s.State, s.Reason, s.Pinned = ledger.Retry, reasonResend, ""
 		s.PossibleDuplicate, s.Tried = true, true
 		return ledger.Resent

@@ -60,12 +60,10 @@ func Resolve(
 	case ledger.Taken:
 		// The ledger adds the flag to the event where the message keeps it.
 		a.duplicate = false
-		all := strings.TrimSpace(
-			o.Reference + " " + reference,
-		) // of its parts, including those that were known
-		r.Settlement = settleLate(
-			a, &provider.Result{Outcome: provider.Accepted, Code: code, Reference: all}, now,
-		)
+		all := strings.TrimSpace(o.Reference + " " + reference) // of its parts, those known before too
+		r.Settlement = settleLate(a, &provider.Result{
+			Outcome: provider.Accepted, Code: code, Reference: all,
+		}, now)
 	case ledger.NotTaken:
 		r.Settlement = settleLate(a, &provider.Result{Outcome: provider.Refused, Code: code}, now)
 		if o.Repeats() { // it waits for a repeat on the same channel; a settlement skips such a row

@@ -118,8 +118,7 @@ func (p *page) rank(candidates []Candidate, b *Basis, at int, apart bool) *rank 
 	case decide.BestWorker:
 		measure = func(c *Candidate) *float64 { return c.Score }
 		route := p.doc.Route(p.Route)
-		r.Lowest = route != nil && route.Scoring.Ascending &&
-			b.Trouble == ""
+		r.Lowest = route != nil && route.Scoring.Ascending && b.Trouble == ""
 	case decide.RoundRobin, decide.Redraw, decide.InOrder:
 		return r
 	default:

@@ -26,8 +26,8 @@ const (
 // A channel with fewer than leastErrors errors passes.
 //
 // The deviation of a channel is the difference between its share of the accepted messages,
-// fallbacks included, and its effective share. Effective, so that a move of health weighting is no
-// deviation. Only messages planned under the version in force count, because others were drawn by
+// fallbacks included, and its effective share. Effective, so that a move of health weighting is not
+// a deviation. Only messages planned under the version in force count, because others were drawn by
 // other weights. A deviation must exceed both the band and what chance explains.
 func outOfBand(r *ledger.Ramp, route *config.Route, carried []ledger.Carried) string {
 	var attempts, accepted int64
