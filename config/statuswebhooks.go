@@ -106,7 +106,7 @@ func (w *StatusWebhook) check(age string) error {
 	u, err := url.Parse(w.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil:
-		return errors.New("url is not a https address such as https://shop.example.com/sms")
+		return errors.New("url is not an https address such as https://shop.example.com/sms")
 	case u.Scheme == "http" && !w.AllowPrivate:
 		return errors.New("url is http; write https, or allow_private: true for a receiver on this " +
 			"machine or in a private network")

@@ -48,8 +48,8 @@ const unsentLook = 5000
 
 // selectUnsent reads the messages that a filter finds among the next rows of due, and one row at
 // least. Only those that have not left are in due, besides accepted ones that wait for a receipt.
-// The offsets make the planner read each message by its number, and not all days. The end is not
-// a bound of looked, because the planner takes a range with two bounds for a small one and would sort
+// The offsets make the planner read each message by its number, and not all days. The end is not a
+// bound of looked, because the planner takes a range with two bounds for a small one and would sort
 // it.
 const selectUnsent = `
 	with looked as materialized (

@@ -109,8 +109,8 @@ func options(names []name) []expr.Option {
 // String is the expression as it was written.
 func (e *Expression) String() string { return e.source }
 
-// Score evaluates the expression for one candidate. The result is finite. A result that is not
-// a finite number is an error, and so is an operation on a missing label or on one of the wrong type.
+// Score evaluates the expression for one candidate. The result is finite. A result that is not a
+// finite number is an error, and so is an operation on a missing label or on one of the wrong type.
 // The error shows no value of a label.
 func (e *Expression) Score(in *Input) (float64, error) {
 	b := e.benches.Get().(*bench)
