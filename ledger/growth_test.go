@@ -45,7 +45,7 @@ func TestAGrowingDayThatNobodyAnalysedCostsNoMore(t *testing.T) {
 		round(fmt.Sprint("first", i))
 	}
 	small := pages(t, l, db, func() { round("small") })
-	rows := tier.Size(20_000, 250_000)
+	rows := tier.Size(20_000, 1_000_000)
 	for _, sql := range []string{
 		`insert into dispatcher.messages (seq, id, lane, state, attempts)
 		 select dispatcher.first_of(dispatcher.day_at(now())) + 1000000 + i, 'old-' || i, 'bulk',
