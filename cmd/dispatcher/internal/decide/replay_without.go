@@ -73,8 +73,8 @@ func (r *Replay) PlanWithout(row *ledger.Message, route *Route) *Task {
 }
 
 // MayMisfit reports whether the payload may have excluded channel c for this reason, and no reason
-// checked before these applies. cut says whether the text may have another number of segments there
-// than recorded.
+// that is checked earlier applies. cut says whether the text may have another number of segments
+// there than recorded.
 func (r *Replay) MayMisfit(t *Task, c int, reason string, cut bool) bool {
 	ch := &r.a.routing.Channels[c]
 	if ch.State == Disabled || ch.State == Draining ||

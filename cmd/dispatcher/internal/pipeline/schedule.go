@@ -10,8 +10,8 @@ import (
 
 // Bounds of a schedule.
 const (
-	// grain is what times are rounded up to, so that rows that come due within it are claimed
-	// together. Windows begin at whole grains.
+	// grain is the multiple to which times are rounded up, so that rows that come due within it are
+	// claimed together. Windows begin at whole grains.
 	grain = 5 * time.Millisecond
 	// maxScheduled bounds how many times are remembered. Rows whose time is not remembered are found
 	// at the next interval.
