@@ -19,7 +19,7 @@ const (
 	reasonResend    = "resend"
 	reasonAttempts  = "too_many_attempts"
 	ReasonOptedOut  = "opted_out"
-	reasonRejected  = "rejected" // the last provider rejected it, and no other channel is left
+	reasonRejected  = "rejected" // a provider rejected it, and none has taken it
 )
 
 // maxAttempts ends a message that is throttled or refused again and again. It does not end a
