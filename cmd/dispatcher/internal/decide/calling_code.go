@@ -25,7 +25,7 @@ func CallingCode(number string) int16 {
 }
 
 // begins reports whether numbers with a calling code begin with a prefix: may is true if some of
-// them do, surely if all do. Code 0 stands for a number of which nothing is known.
+// them do, surely if all do. Code 0 stands for a number about which nothing is known.
 func begins(code int16, prefix string) (may, surely bool) {
 	if code == 0 {
 		return true, prefix == ""

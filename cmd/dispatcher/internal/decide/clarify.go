@@ -165,7 +165,7 @@ func repeated(a *Attempt, res *provider.Result, s *ledger.Settlement, now time.T
 	s.Refunds, s.Repeats = a.refunds, true
 }
 
-// PauseOfLookup is the pause before the next lookup, after so many of them.
+// PauseOfLookup is the pause before the next lookup; asked is how many there have been.
 func PauseOfLookup(asked int) time.Duration {
 	return min(FirstLookup<<min(asked, 10), longestLookup)
 }

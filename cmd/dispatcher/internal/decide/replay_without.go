@@ -106,8 +106,8 @@ func (r *Replay) mostNeeded(t *Task, ch *Channel, cut bool) admission.Need {
 	return admission.Need{Lane: t.Row.Lane, Segments: parts, Micros: most}
 }
 
-// Prices are what so many segments of a message without payload may cost on a channel at a time,
-// ascending.
+// Prices are what a number of segments of a message without payload may cost on a channel at a
+// time, ascending.
 func (r *Replay) Prices(t *Task, ch *Channel, segments int, at time.Time) []int64 {
 	amounts := ch.Price.possible(r.a.routing, t.Row.CallingCode, at)
 	for i := range amounts {

@@ -116,7 +116,7 @@ type Dispatcher struct {
 	instances      atomic.Pointer[decide.Instances]
 	minutes        minutes // what this process granted
 	heartbeat      *heartbeat
-	due            *schedule     // when rows come due that this process has put off
+	due            *schedule     // when the rows that this process has put off come due
 	answers        answers       // of scoring functions
 	neededScopes   neededScopes  // scopes that count due rows
 	wakeSet        wakeSet       // limits and channels with new free slots

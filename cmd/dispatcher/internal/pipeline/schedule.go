@@ -20,7 +20,7 @@ const (
 	farthest = 26 * time.Hour
 )
 
-// schedule remembers when the rows come due that this process has put off, by the database's clock.
+// schedule remembers when the rows that this process has put off come due, by the database's clock.
 // So the due loop looks exactly then, and slots at the beginning of a window are used at once.
 type schedule struct {
 	mu    sync.Mutex
@@ -98,7 +98,7 @@ type wakeSet struct {
 	names map[string]int // guarded by mu; number of messages to wake, by Decision.WaitsFor
 }
 
-// add records that slots for so many messages came free.
+// add records that slots for a number of messages came free.
 func (s *wakeSet) add(on string, messages int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
