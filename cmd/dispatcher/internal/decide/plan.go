@@ -119,8 +119,8 @@ type planner struct {
 }
 
 // plan turns a Kafka record into a task. Its row is inserted as Sending when a channel is to be
-// found in this claim, as Scheduled when its time lies ahead, as Rejected when a rule forbids to
-// send it, and as Dead when it can never be sent.
+// found in this claim, as Scheduled when its time lies ahead, as Rejected when a rule forbids
+// sending it, and as Dead when it can never be sent.
 func (p *planner) plan(job *Job) Task {
 	t := Task{msg: job.Message, produced: job.Produced, First: -1}
 	t.Lane = p.routing.Lane(job.Lane)

@@ -12,7 +12,7 @@ import (
 
 // Values of Scores.Trouble: why a scoring function gave no scores.
 const (
-	FunctionTimeout     = "function_timeout"     // no answer before the deadline of the question or the batch
+	FunctionTimeout     = "function_timeout"     // no answer by its deadline or the batch's
 	FunctionStatus      = "function_status"      // it answered with another status than 200
 	FunctionInvalid     = "function_invalid"     // its answer cannot be read
 	FunctionTooFew      = "function_too_few"     // not one score for each candidate
