@@ -57,8 +57,8 @@ func readArrival(v value, s *Scenario) Arrival {
 	return a
 }
 
-// readWindows reads the windows in which the messages come: all, unless one window or a first and a last
-// are given.
+// readWindows reads the windows in which the messages come: all, unless one window or a first and a
+// last are given.
 func readWindows(v value, f map[string]value, s *Scenario, a *Arrival) {
 	one, hasOne := f["window"]
 	several, hasSeveral := f["windows"]
