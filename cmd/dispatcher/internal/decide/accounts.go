@@ -14,7 +14,7 @@ type Snapshot struct {
 	Unready []string
 	// Answers are what scoring functions said about due rows, by Message.Seq.
 	Answers map[int64]RowScores
-	// CommitLatency is how long it takes to commit a decision. No attempt leaves before that.
+	// CommitLatency is how long the commit of a decision takes. Release times begin that much later.
 	CommitLatency time.Duration
 	Worker        admission.Worker
 	// Instances is what all processes granted a moment ago; nil means only this process.

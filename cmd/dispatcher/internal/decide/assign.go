@@ -19,7 +19,7 @@ const (
 	reasonResend    = "resend"
 	reasonAttempts  = "too_many_attempts"
 	ReasonOptedOut  = "opted_out"
-	reasonRejected  = "rejected" // the last provider rejected it, and no other channel is left
+	reasonRejected  = "rejected" // a provider rejected it, and none has taken it
 )
 
 // maxAttempts ends a message that is throttled or refused again and again. It does not end a
@@ -145,8 +145,8 @@ func (a *assigner) decide(t *Task) decision {
 }
 
 // withoutChannel decides about messages that need no choice of a channel: those that end, and those
-// that wait whatever the channels are. done is false for all others. A message that is repeated
-// under its key may have been sent before, so no reason found here fails it.
+// that wait whatever the state of the channels. done is false for all others. A message that is
+// repeated under its key may have been sent before, so no reason found here fails it.
 func (a *assigner) withoutChannel(t *Task) (d decision, done bool) {
 	switch {
 	case t.withdrawn:
@@ -181,8 +181,8 @@ func ended(t *Task, state ledger.State, reason string) ledger.Decision {
 }
 
 // assign gives the message to the first candidate that is not excluded; if all are, the message
-// waits. A first choice taken at the first attempt needs no order and no record: draw and weights
-// explain it.
+// waits or fails (see noMember). A first choice taken at the first attempt needs no order and no
+// record: draw and weights explain it.
 func (a *assigner) assign(t *Task) decision {
 	selectors := selector.Unexpired(t.msg.Selectors, a.now.Sub(t.Row.ReceivedAt))
 	if t.Route.Draws() && t.First >= 0 {

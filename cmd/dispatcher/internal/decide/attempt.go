@@ -33,7 +33,7 @@ type Attempt struct {
 	Expires  time.Time
 	Segments int
 	Price    int64
-	taken    int // parts of the message that earlier attempts got accepted
+	taken    int // parts of the message that were accepted in earlier attempts
 
 	Lane, tenant, route string
 	metadata            map[string]string
@@ -122,8 +122,8 @@ func searchOf(lane *Lane) search {
 	return search{steps: lane.Clarify, within: lane.ClarifyFor, resendOnce: lane.ResendOnce()}
 }
 
-// concatReference derives the concatenation reference from the message id, so that
-// parts sent in different attempts still join on the handset.
+// concatReference derives the concatenation reference from the message id, so that parts sent in
+// different attempts still join on the handset.
 func concatReference(id string) uint16 {
 	h := fnv.New32a()
 	h.Write([]byte(id))

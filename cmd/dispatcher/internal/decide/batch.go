@@ -181,8 +181,8 @@ func Batch(p *Plan, seen *ledger.Seen, snapshot *Snapshot) (*Decided, error) {
 	}
 	order := ordered(decided.Tasks, decided.Intakes, decided.Now)
 	decided.Attempts = make([]Attempt, 0, len(order))
-	// scopes of due rows: of those that were decided, of those left because they were not locked,
-	// and of one
+	// Places of the scopes that count due rows: of the rows whose scopes are all locked, of the other
+	// rows, and of one row.
 	var used, missed, ofOne []int
 	locked := false
 	for _, i := range order {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// CallingCode is the calling code of an E.164 number with its plus: 1 for +12125550123, 44 for
-// +447700900123; 0 for a number too short to have one. It stays in the record of a message after
-// the number is erased. The codes are those of ITU-T E.164, none of which is a prefix of another:
-// zones 1 and 7 have one digit, those in twoDigits two, all others three.
+// CallingCode is the calling code of an E.164 number, which begins with a plus: 1 for +12125550123,
+// 44 for +447700900123; 0 for a number too short to have one. It stays in the record of a message
+// after the number is erased. The codes are those of ITU-T E.164, none of which is a prefix of
+// another: zones 1 and 7 have one digit, those in twoDigits two, all others three.
 func CallingCode(number string) int16 {
 	if len(number) < 4 || number[0] != '+' {
 		return 0
@@ -25,7 +25,7 @@ func CallingCode(number string) int16 {
 }
 
 // begins reports whether numbers with a calling code begin with a prefix: may is true if some of
-// them do, surely if all do. Code 0 stands for a number of which nothing is known.
+// them do, surely if all do. Code 0 stands for a number about which nothing is known.
 func begins(code int16, prefix string) (may, surely bool) {
 	if code == 0 {
 		return true, prefix == ""
@@ -35,7 +35,7 @@ func begins(code int16, prefix string) (may, surely bool) {
 	return surely || strings.HasPrefix(prefix, known), surely
 }
 
-// mayBeIn reports whether a number of a calling code may be one of a country.
+// mayBeIn reports whether a number with a calling code may belong to a country.
 func (r *Routing) mayBeIn(code int16, country string) bool {
 	if r.CallingCode == nil || code == 0 {
 		return true

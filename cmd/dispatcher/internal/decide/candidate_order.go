@@ -165,9 +165,9 @@ func (a *assigner) record(t *Task, l *candidateOrder) []byte {
 	return a.records[from:len(a.records):len(a.records)]
 }
 
-// stored is how many candidates are stored: all that were considered before the chosen one. Those
-// after it are stored up to MaxRanked, and only if the order depends on the channels' state: an
-// order by turn, by draw or by list can be derived again.
+// stored is how many candidates are stored: all up to the chosen one, and the others up to
+// MaxRanked in all. If the order does not depend on the channels' state, none after the chosen one
+// is stored: an order by turn, by draw or by list can be derived again.
 func (l *candidateOrder) stored() int {
 	n := min(len(l.candidates), MaxRanked)
 	if considered := len(l.exclusions); considered > 0 && l.exclusions[considered-1].reason == "" &&

@@ -16,7 +16,7 @@ type Chooser struct {
 	held    map[string]bool // ids of the known keys
 }
 
-// NewChooser returns a Chooser. keys may be empty: then nothing can be drawn.
+// NewChooser returns a Chooser. Without keys, only sticky routes can draw.
 func NewChooser(routing *Routing, keys []selector.Key) *Chooser {
 	c := &Chooser{held: make(map[string]bool, len(keys)+1)}
 	for _, key := range keys {
@@ -35,7 +35,7 @@ type Choice struct {
 	// Route would take the message; nil when none would, or the message is too long for it.
 	Route *Route
 	// First is the place of the first choice among the route's members; -1 when the route does not
-	// draw, or the key of the message's draw is not known.
+	// draw, or when its draw needs a key that is not known.
 	First int
 
 	routing *Routing

@@ -7,13 +7,13 @@ import (
 	"dispatcher/provider"
 )
 
-// How to find out whether a submission that nobody answered was taken.
+// Times of the search for what became of a submission that nobody answered.
 const (
 	repeatPause     = time.Second      // before it is repeated under its key; doubles each time
 	longestRepeat   = time.Minute      // between two repeats
 	FirstLookup     = 5 * time.Second  // before the first lookup: the provider may not have it yet
 	longestLookup   = time.Minute      // between two lookups
-	ambiguityMargin = time.Second      // the search ends so long before the message's deadline
+	ambiguityMargin = time.Second      // from the end of the search to the message's deadline
 	ReceiptLook     = 15 * time.Second // a receipt that has come is looked at within this time
 )
 
@@ -165,7 +165,7 @@ func repeated(a *Attempt, res *provider.Result, s *ledger.Settlement, now time.T
 	s.Refunds, s.Repeats = a.refunds, true
 }
 
-// PauseOfLookup is the pause before the next lookup, after so many of them.
+// PauseOfLookup is the pause before the next lookup; asked is how many there have been.
 func PauseOfLookup(asked int) time.Duration {
 	return min(FirstLookup<<min(asked, 10), longestLookup)
 }

@@ -52,7 +52,7 @@ type exclusion struct {
 // message takes.
 func (e *exclusion) never() bool { return e.limit != nil && e.limit.When.IsZero() }
 
-// on names the limit, of which channel is the excluded channel.
+// on names the limit; channel is the excluded channel.
 func (e *exclusion) on(channel string) string {
 	if e.over {
 		channel = ""
@@ -156,7 +156,8 @@ func exclusionReason(e *admission.Exclusion) string {
 	return NoSlot
 }
 
-// IsLimit reports whether a limit or a bulkhead excluded: only these reasons pass with time alone.
+// IsLimit reports whether the reason is a limit, a bulkhead or a throttling provider. Only for
+// these does a message wait for its first choice.
 func IsLimit(reason string) bool {
 	switch reason {
 	case NoSlot, Reserved, NoShare, TenantLimit, PrefixLimit, NoBudget, NoActive, Throttled,

@@ -8,7 +8,8 @@ import (
 	"dispatcher/selector"
 )
 
-// What is hashed, as part of the input, so that the hash of a number and of an envelope differ.
+// Part of the hashed input, so that a number and an envelope with the same bytes have different
+// hashes.
 const (
 	useNumber = "number"
 	// useEnvelope is in hashes of envelopes that an earlier release stored without a salt.
@@ -21,7 +22,7 @@ func (d *drawers) ofNumber(at int, number string) int64 {
 	return d.at(at).HMAC(useNumber, d.buf)
 }
 
-// ofEnvelope is the hash of a stored envelope, with the salt that the id of its message has under
+// ofEnvelope is the hash of a stored envelope, with a salt derived from the id of its message by
 // the key at a position. The salt is stored beside the envelope, so that the hash can be checked
 // without the key as long as the envelope exists.
 func (d *drawers) ofEnvelope(
@@ -58,7 +59,8 @@ func NewKeyedHashes(keys []selector.Key) *KeyedHashes { return &KeyedHashes{newD
 // keys.
 type Matched struct {
 	Number, Envelope bool
-	// Salt: the salt is the one that the message's id has. A payload of an earlier release has none.
+	// Salt is set when the salt is derived from the message's id, or when an earlier release stored
+	// the envelope without one.
 	Salt bool
 }
 

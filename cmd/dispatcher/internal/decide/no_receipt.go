@@ -12,8 +12,8 @@ import (
 // reasonNoReceipt is the reason of a message that a further channel has accepted.
 const reasonNoReceipt = string(ledger.ByNoReceipt)
 
-// settleTolerance is how much earlier than the route's time after the settlement a message may be
-// sent on: the time is counted from the answer, which comes before the settlement.
+// settleTolerance is subtracted from the route's time: a message comes due that long after the
+// answer, and TakenAt, when the answer was recorded, is a little later.
 const settleTolerance = time.Second
 
 // goesOn is how long after a channel accepts the message it is sent on without a receipt; 0 for

@@ -32,7 +32,7 @@ type Task struct {
 	// optedOut says that the recipient has opted out of the tenant's messages, and that the lane
 	// respects opt-outs.
 	optedOut bool
-	// withdrawn says that a new message was cancelled before it came.
+	// withdrawn says that a new message was cancelled before it was stored.
 	withdrawn bool
 	// withoutPayload says that number and text have been erased. The task is planned from its row
 	// alone, and nothing that depends on them is derived.
@@ -118,9 +118,9 @@ type planner struct {
 	begun bool
 }
 
-// plan turns a Kafka record into a task. Its row is inserted as Sending when a channel is to
-// be found in this claim, as Scheduled when its time lies ahead, and as Dead when it
-// can never be sent.
+// plan turns a Kafka record into a task. Its row is inserted as Sending when a channel is to be
+// found in this claim, as Scheduled when its time lies ahead, as Rejected when a rule forbids
+// sending it, and as Dead when it can never be sent.
 func (p *planner) plan(job *Job) Task {
 	t := Task{msg: job.Message, produced: job.Produced, First: -1}
 	t.Lane = p.routing.Lane(job.Lane)
@@ -269,8 +269,8 @@ func (p *planner) choose(t *Task) *envelope.Problem {
 // whole is past the rules that apply only to new messages: it is finished.
 func (t *Task) whole() bool { return len(t.Row.PartsLeft) == 0 && t.Row.SameKey == "" }
 
-// fewest is the least number of parts that the message has on any member of its route, or that on
-// the first member where it is within the route's bound.
+// fewest is the number of parts that the message has on the first member of its route where it is
+// within the route's bound; if there is no such member, the least number on any.
 func (p *planner) fewest(t *Task) int {
 	n := t.common
 	for i, c := range t.Route.Members {

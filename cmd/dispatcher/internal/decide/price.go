@@ -145,7 +145,7 @@ func (p *Price) units(to *Destination, at time.Time) float64 {
 	return float64(p.comparable(p.Segment(to, at))) / 1e6
 }
 
-// Price is what so many parts of the message cost on a channel at the time of the task.
+// Price is what a number of parts of the message costs on a channel at the time of the task.
 func (t *Task) Price(ch *Channel, parts int) int64 {
 	return int64(parts) * ch.Price.Segment(&t.to, t.At)
 }

@@ -12,7 +12,7 @@ import (
 
 // Values of Scores.Trouble: why a scoring function gave no scores.
 const (
-	FunctionTimeout     = "function_timeout"     // no answer in time for the deadline or the claim
+	FunctionTimeout     = "function_timeout"     // no answer by its deadline or the batch's
 	FunctionStatus      = "function_status"      // it answered with another status than 200
 	FunctionInvalid     = "function_invalid"     // its answer cannot be read
 	FunctionTooFew      = "function_too_few"     // not one score for each candidate
@@ -130,7 +130,7 @@ func (t *Task) JobKey() JobKey { return JobKey{t.Row.ID, t.Row.Digest} }
 // questions have different keys. The order of labels does not matter; that of selectors and
 // candidates does.
 
-// AppendKey appends the key of all that a function is told by a question.
+// AppendKey appends the key of everything that a question tells a function.
 func (q *ScoreQuestion) AppendKey(b []byte) []byte {
 	b = q.appendMessageKey(b)
 	for i := range q.Candidates {

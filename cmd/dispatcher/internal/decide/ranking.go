@@ -62,8 +62,8 @@ type Ranked struct {
 	Limit LimitName
 }
 
-// Micros is an instant in microseconds since 1970, the resolution of the database's
-// clock; 0 is never.
+// Micros is an instant in microseconds since 1970, the resolution of the database's clock; 0 is
+// never.
 type Micros int64
 
 // microsOf is the inverse of Micros.Time.

@@ -18,8 +18,8 @@ func (w *fixture) cutBy(way string) {
 	}
 }
 
-// restRow returns a due row of which channel c has accepted all parts but the last, splitting the
-// text in that way.
+// restRow returns a due row. Channel c, which splits the text in that way, has accepted all its
+// parts but the last.
 func restRow(way string) ledger.Message {
 	row := storedRow(ledger.Retry, 1)
 	row.Pinned, row.PartsLeft = "c", []int{1}

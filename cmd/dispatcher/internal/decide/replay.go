@@ -134,7 +134,8 @@ func (r *Replay) Limits(t *Task, c int) (all []CountingLimit) {
 }
 
 // Closed reports whether a limit of the version has, or may have, no room for the message on
-// channel c in any window. A first choice is not waited for then. cut is as in MayMisfit.
+// channel c in any window. Then the message does not wait for its first choice. cut is as in
+// MayMisfit.
 func (r *Replay) Closed(t *Task, c int, cut bool) bool {
 	need := r.a.need(t, &r.a.routing.Channels[c])
 	if t.withoutPayload {

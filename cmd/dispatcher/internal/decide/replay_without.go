@@ -73,8 +73,8 @@ func (r *Replay) PlanWithout(row *ledger.Message, route *Route) *Task {
 }
 
 // MayMisfit reports whether the payload may have excluded channel c for this reason, and no reason
-// checked before these applies. cut says whether the text may have another number of segments there
-// than recorded.
+// that is checked earlier applies. cut says whether the text may have another number of segments
+// there than recorded.
 func (r *Replay) MayMisfit(t *Task, c int, reason string, cut bool) bool {
 	ch := &r.a.routing.Channels[c]
 	if ch.State == Disabled || ch.State == Draining ||
@@ -106,8 +106,8 @@ func (r *Replay) mostNeeded(t *Task, ch *Channel, cut bool) admission.Need {
 	return admission.Need{Lane: t.Row.Lane, Segments: parts, Micros: most}
 }
 
-// Prices are what so many segments of a message without payload may cost on a channel at a time,
-// ascending.
+// Prices are what a number of segments of a message without payload may cost on a channel at a
+// time, ascending.
 func (r *Replay) Prices(t *Task, ch *Channel, segments int, at time.Time) []int64 {
 	amounts := ch.Price.possible(r.a.routing, t.Row.CallingCode, at)
 	for i := range amounts {

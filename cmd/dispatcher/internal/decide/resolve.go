@@ -58,9 +58,9 @@ func Resolve(
 	r := &ledger.Resolution{Seq: a.Seq, Key: o.Key, As: verdict}
 	switch verdict {
 	case ledger.Taken:
-		// The ledger adds the flag to the event where the message keeps it.
+		// The ledger sets possible_duplicate in the event if the message keeps it.
 		a.duplicate = false
-		all := strings.TrimSpace(o.Reference + " " + reference) // of its parts, those known before too
+		all := strings.TrimSpace(o.Reference + " " + reference) // of all its parts
 		r.Settlement = settleLate(a, &provider.Result{
 			Outcome: provider.Accepted, Code: code, Reference: all,
 		}, now)

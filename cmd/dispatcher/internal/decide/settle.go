@@ -60,7 +60,7 @@ type Settling struct {
 	notices []ledger.Notice
 }
 
-// NewSettling begins a batch of so many attempts.
+// NewSettling begins a batch; attempts is its size.
 func NewSettling(attempts int, now time.Time) *Settling {
 	return &Settling{
 		now: now, events: events{ahead: attempts}, notices: make([]ledger.Notice, 0, attempts),

@@ -14,7 +14,7 @@ import (
 // events writes the status events of one batch, whose bytes are allocated together. The zero value
 // allocates each event on its own.
 type events struct {
-	room    []byte // of the events; those in it are never changed
+	room    []byte // memory of the events; those in it are never changed
 	scratch []byte
 	ahead   int // events of usual size for which room is made at once
 }
@@ -63,7 +63,7 @@ func (e *events) ofTask(
 	return e.notice(&status)
 }
 
-// ofConflict is the event about a record whose id belongs to another message. It has no id,
+// ofConflict is the event about a record whose id belongs to another message. The event has no id,
 // so that nobody takes it for an event about that message.
 func (e *events) ofConflict(
 	job *Job, problem *envelope.Problem, at time.Time,

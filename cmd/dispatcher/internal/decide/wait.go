@@ -29,8 +29,8 @@ type delay struct {
 }
 
 // noMember is the decision about a message that no member of its route can take now. The message
-// fails only when its own selectors and price are the only exclusions, and none of those selectors
-// expires.
+// fails only when nothing can remedy its exclusions (see remedyFor), none of its selectors expires,
+// and it is not repeated under its key.
 func (a *assigner) noMember(t *Task, l *candidateOrder) ledger.Decision {
 	var remedies remedy
 	for i := range l.exclusions {
@@ -76,8 +76,8 @@ func (a *assigner) switchedOff(t *Task, l *candidateOrder) string {
 	return Removed
 }
 
-// firstExpiry is when the exclusion of some channel by selectors ends because they expire; zero
-// when none ends.
+// firstExpiry is the earliest time at which a selector that excludes a channel expires. Channels
+// that fail a selector without expiry do not count. It is zero when no channel counts.
 func (a *assigner) firstExpiry(t *Task, l *candidateOrder) time.Time {
 	var first time.Time
 	for i := range l.exclusions {

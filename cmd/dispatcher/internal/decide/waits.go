@@ -28,10 +28,11 @@ func (a *assigner) passes(e *exclusion, c int) time.Time {
 	return a.now.Add(readyRetry)
 }
 
-// roomAgain is after how long a message checks again whether this process may have more in flight
-// on channel c. Answers wake waiting messages sooner. Without answers, roomSpread messages check in
-// each interval, however many wait: a queue of 10 000 that checked every second would load the
-// database for nothing. lookForRoom bounds the wait, because the messages ahead may be gone.
+// roomAgain is how long a message waits before it checks again whether this process may have more
+// in flight on channel c. Answers wake waiting messages sooner. Without answers, roomSpread
+// messages check in each interval, however many wait: a queue of 10 000 that checked every second
+// would load the database for nothing. lookForRoom bounds the wait, because the messages ahead may
+// be gone.
 func (a *assigner) roomAgain(reason string, c int) time.Duration {
 	every := lookForActive
 	if reason == Bulkhead {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Append writes the message as an envelope that Decode reads back. Empty fields are
-// left out and the members of maps are sorted, so equal messages give equal bytes.
+// Append writes the message as an envelope that Decode reads back. Empty fields are left out and
+// the members of maps are sorted, so equal messages give equal bytes.
 func (m Message) Append(dst []byte) []byte {
 	o := object{buf: append(dst, '{'), open: true}
 	o.text("id", m.ID)
@@ -143,8 +143,8 @@ func (o *object) texts(name string, m map[string]string) {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString writes a JSON string (RFC 8259 section 7): quotes, backslashes and
-// control characters escaped, bytes that are not UTF-8 replaced by U+FFFD.
+// appendString writes a JSON string (RFC 8259 section 7): quotes, backslashes and control
+// characters escaped, bytes that are not UTF-8 replaced by U+FFFD.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	done := 0

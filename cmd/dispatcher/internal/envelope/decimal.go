@@ -11,8 +11,8 @@ const (
 	oneUnit     = 1_000_000 // micros
 )
 
-// parseMicros reads a plain decimal such as 0.05 as millionths. Signs, exponents and
-// a seventh decimal are refused: a price cap is never rounded.
+// parseMicros reads a plain decimal such as 0.05 as millionths. Signs, exponents and a seventh
+// decimal are refused: a price cap is never rounded.
 func parseMicros(s string) (int64, bool) {
 	whole, fraction, point := strings.Cut(s, ".")
 	if whole == "" || len(whole) > maxWhole || len(fraction) > maxDecimals || point && fraction == "" {

@@ -41,7 +41,7 @@ func (m Message) appendCanonical(b []byte) []byte {
 	for _, s := range m.Selectors {
 		b = canonValue(canonString(canonString(b, s.Key), string(s.Operator)), s.Value)
 		if s.ExpiresAfter > 0 {
-			// Without it, a length follows, which begins with a zero byte.
+			// Without an expiry, a length follows here. Its first byte is 0, so the two cannot be confused.
 			b = canonInt(append(b, 'e'), s.ExpiresAfter.Milliseconds())
 		}
 	}

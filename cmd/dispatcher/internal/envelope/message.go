@@ -1,9 +1,10 @@
-// Package envelope reads what producers put on a lane's topic and writes what they
-// read on the status topic.
+// Package envelope reads what producers put on the topics of lanes and of control records, and
+// writes what they read on the topics of status events and of inbound messages.
 //
-// It is pure: bytes to [Message], [Status] to bytes. It knows neither Kafka nor routes, prices or
-// segments; package kafka passes it records and package decide uses the messages. JSON Schemas in
-// docs/schema describe both documents; tests check that the schemas and this package agree.
+// It is pure: bytes to [Message] and [Control], [Status] and [Inbound] to bytes. It knows neither
+// Kafka nor routes, prices or segments; package kafka passes it records and package decide uses the
+// messages. JSON Schemas in docs/schema describe the documents; tests check that the schemas and
+// this package agree.
 package envelope
 
 import (
@@ -33,8 +34,8 @@ type Message struct {
 	// SendAt is the earliest time to send and ExpiresAt the last; zero means unset.
 	SendAt    time.Time
 	ExpiresAt time.Time
-	// MaxPrice is the most that the whole message may cost, in millionths of the
-	// channel's currency; nil means any price.
+	// MaxPrice is the most that the whole message may cost, in millionths of the base currency of the
+	// routing document or, without rates, of the channel's currency; nil means any price.
 	MaxPrice *int64
 	// Metadata is copied into every status event and not used otherwise.
 	Metadata map[string]string

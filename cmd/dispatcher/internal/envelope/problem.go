@@ -16,7 +16,7 @@ const (
 	BadField       Code = "bad_field"       // another field has the wrong type or form
 )
 
-// Codes that package decide gives to messages which are valid envelopes.
+// Codes that later steps give to messages which are valid envelopes.
 const (
 	Expired         Code = "expired"           // the deadline had passed when the record was read
 	TooManySegments Code = "too_many_segments" // the text needs more segments than the route allows

@@ -14,8 +14,8 @@ import (
 // null for any value and the last of two equal keys, and reports unknown fields only through a
 // Decoder. Producers could then send what the schema forbids.
 
-// members yields the keys of an object, unquoted, with the text of their values. A
-// value's text keeps its quotes or brackets.
+// members yields the keys of an object, unquoted, with the text of their values. A value's text
+// keeps its quotes or brackets.
 func members(object string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for at := next(object, 1); object[at] != '}'; {

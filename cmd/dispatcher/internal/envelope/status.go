@@ -28,7 +28,7 @@ type Status struct {
 	Detail    string // a sentence about why it is dead; never a number or a text
 	Cause     string // bounded word, the same for all providers: why it was not delivered
 	Code      string // the provider's own word
-	Reference string // the provider's ids of the accepted parts, separated by spaces
+	Reference string // the provider's ids of the accepted parts, else of those not taken
 	Segments  int
 	// PartsAccepted is how many parts the provider has accepted in all, of a message that was not
 	// accepted whole. They are billed.

@@ -14,7 +14,7 @@ const (
 	// keepArrival is how long a first arrival is remembered. Providers stop sending a message again
 	// within that time.
 	keepArrival = 72 * time.Hour
-	// maxArrivals bounds how many are remembered. Further messages have the time of the arrival that
+	// maxArrivals bounds how many are remembered. A message beyond it has the time of the arrival that
 	// is recorded.
 	maxArrivals = 10_000
 )

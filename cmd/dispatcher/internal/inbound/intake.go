@@ -19,8 +19,8 @@ const (
 	maxWaiting = 5000
 	// takeTimeout is how long Take waits for the database.
 	takeTimeout = 2 * time.Second
-	// recordTimeout bounds one write with its repetitions. A write over a new connection takes
-	// four round trips: with a round trip of a second, a shorter bound would end every try.
+	// recordTimeout bounds one write with its repetitions. A write over a new connection takes four
+	// round trips: with a round trip of a second, a shorter bound would end every try.
 	recordTimeout = 10 * time.Second
 	// forgetTimeout bounds the deletion of old data.
 	forgetTimeout = 15 * time.Second
@@ -116,8 +116,7 @@ func (i *Intake) Record(ctx context.Context, channel string, in []provider.Inbou
 	return nil
 }
 
-// queueAll queues up to maxBatch messages, which are recorded in one transaction, and waits for
-// that.
+// queueAll queues up to maxBatch messages and waits until one transaction has recorded them.
 func (i *Intake) queueAll(ctx context.Context, channel string, in []provider.Inbound) error {
 	now := time.Now()
 	e := &entry{in: make([]ledger.Inbound, len(in)), done: make(chan error, 1)}

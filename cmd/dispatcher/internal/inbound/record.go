@@ -79,7 +79,7 @@ func (i *Intake) try(
 	return err
 }
 
-// recordIncomplete records messages of which parts are still missing after partTimeout.
+// recordIncomplete records messages that still lack parts after partTimeout.
 func (i *Intake) recordIncomplete(ctx context.Context) {
 	for ctx.Err() == nil {
 		abandoned := 0

@@ -24,7 +24,7 @@ const (
 	// heartbeatInterval bounds how soon a member learns of a rebalance. Measured: a second member has
 	// its partitions after 0.5 s with it and after 3 s by default.
 	heartbeatInterval = 250 * time.Millisecond
-	// Buffer sizes of a client, which buffers one fetch per broker and lane.
+	// Sizes of a fetch. The client of each lane buffers one per broker.
 	fetchMaxBytes          = 8 << 20
 	fetchMaxPartitionBytes = 512 << 10
 )
@@ -44,7 +44,7 @@ type ConsumerConfig struct {
 	Group    string
 	ClientID string
 	// Instance is the group instance id of this process (KIP-345): the same after a restart, and
-	// different for each running process. Empty makes it a dynamic member.
+	// different for each running process. Empty makes the process a dynamic member.
 	Instance string
 	Lanes    []Lane
 	// AllowUnknown lets envelopes have unknown fields.
@@ -52,8 +52,8 @@ type ConsumerConfig struct {
 	// Rewrite gets a record whose recipient is not in E.164, and returns it with the recipient
 	// in that form, or unchanged when it cannot. Nil leaves all records unchanged.
 	Rewrite func(record []byte) []byte
-	// Traceparent is the trace that a fetched record belongs to, which is stored with it; empty for
-	// none. Nil traces nothing.
+	// Traceparent returns the trace that a fetched record belongs to, which is stored with the record;
+	// empty for none. Nil traces nothing.
 	Traceparent func(*kgo.Record) string
 	// Batch is the most records that one call of Handle gets.
 	Batch int
@@ -137,11 +137,11 @@ func (c *ConsumerConfig) options(lane Lane) []kgo.Opt {
 
 // Consumer reads the lanes of one process.
 //
-// Each lane has a Kafka client and a consumer group of its own. A client asks for more records
-// only after those that it has buffered were polled. With one client for all lanes, an OTP would
-// wait behind megabytes of a bulk campaign that were fetched before it, and behind the call of
-// Handle that waits for free slots. With one per lane a flood, a pause or a blocked Handle of
-// one lane does not delay another.
+// Each lane has a Kafka client and a consumer group of its own. A client asks for more records only
+// after those that it has buffered were polled. With one client for all lanes, an OTP would wait
+// behind megabytes of a bulk campaign that were fetched before it, and behind the call of Handle
+// that waits for free slots. With one client per lane, a flood, a pause or a blocked Handle of one
+// lane does not delay another.
 //
 // A process is a static member of the groups. One that is killed and started again gets
 // its partitions back without a rebalance.

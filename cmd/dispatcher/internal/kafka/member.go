@@ -32,9 +32,9 @@ func (r *reader) OnGroupManageError(err error) {
 
 var _ kgo.HookGroupManageError = (*reader)(nil)
 
-// leave ends the static membership. The client by itself would leave it to the session timeout;
-// with leave, the partitions of a process that stops in order pass to others at once. The broker
-// compares the member id, so a successor under the same instance id keeps its membership.
+// leave ends the static membership, which the client itself lets run into the session timeout. So
+// when a process stops in order, its partitions pass to others at once. The broker compares the
+// member id, so a successor under the same instance id keeps its membership.
 func (r *reader) leave(ctx context.Context, memberID string) error {
 	request := kmsg.NewPtrLeaveGroupRequest()
 	request.Group = Group(r.cfg.Group, r.lane)

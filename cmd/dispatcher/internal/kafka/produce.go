@@ -37,8 +37,8 @@ var codecs = map[string]kgo.CompressionCodec{
 
 var fastGzip = kgo.GzipCompression().WithLevel(gzip.BestSpeed)
 
-// Compression is the option of a producer that compresses batches in the way of
-// DISPATCHER_KAFKA_COMPRESSION; the empty name is the default, gzip.
+// Compression is the option of a producer that compresses batches. name is a value of
+// DISPATCHER_KAFKA_COMPRESSION; empty is the default, gzip.
 //
 // gzip is the default because every client library reads it without an extra package, at its
 // fastest level; docs/benchmark.md says what each compression costs.

@@ -13,8 +13,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// Outbox passes notices to send in order; see ledger.Outbox. Notices of a call whose send fails are
-// passed again. Inbound messages come from PublishInbound.
+// Outbox passes notices, in order, to the function send; see ledger.Outbox. Notices of a call whose
+// send fails are passed again. Inbound messages come from PublishInbound.
 type Outbox interface {
 	Publish(ctx context.Context, limit int, send sendFunc) (int, error)
 	PublishInbound(ctx context.Context, limit int, send sendFunc) (int, error)

@@ -21,7 +21,8 @@ const (
 	// handleGrace is how long a rebalance waits for a running Handle before it ends it.
 	// Handle usually takes milliseconds; it blocks while no slot is free.
 	handleGrace = 300 * time.Millisecond
-	// shutdownTimeout bounds the last commit, and again the leaving of the group.
+	// shutdownTimeout bounds the last commit. In a reader, the commit and leaving the group may
+	// together take twice as long.
 	shutdownTimeout = 3 * time.Second
 )
 
@@ -172,8 +173,8 @@ func (r *reader) revoked(ctx context.Context, client *kgo.Client, partitions map
 	r.keep(r.left().without(partitions))
 }
 
-// lost is called when this member was thrown out of the group or lost its coordinator.
-// The client drops all positions and continues from the committed offsets.
+// lost is called when this member was thrown out of the group or lost its coordinator. The client
+// drops all positions and continues from the committed offsets.
 func (r *reader) lost(context.Context, *kgo.Client, map[string][]int32) {
 	r.keep(batch{})
 }

@@ -27,7 +27,7 @@ const stamped = len(`,"seq":`) + 20
 
 // records turns notices into records of their topics; a status event gets its number and its time.
 // A value over maxValue is cut, and the header original_bytes has its original length. All records,
-// and all bytes that they need, are allocated together: there are three or four events a message.
+// and all bytes that they need, are allocated together: there are three or four events per message.
 func (p *Publisher) records(notices []*ledger.Notice) []*kgo.Record {
 	size := 0
 	for _, n := range notices {
@@ -45,7 +45,8 @@ func (p *Publisher) records(notices []*ledger.Notice) []*kgo.Record {
 	return records
 }
 
-// fill makes r the record of a notice. It appends key and stamped event to room and returns that.
+// fill makes r the record of a notice. It appends the key and the stamped event to room and returns
+// room.
 func (p *Publisher) fill(r *kgo.Record, n *ledger.Notice, room []byte) []byte {
 	r.Topic, r.Value = p.cfg.StatusTopic, n.Value
 	switch n.Kind {
@@ -90,7 +91,7 @@ func fit(records []*kgo.Record) int {
 	return len(records)
 }
 
-// waves splits a round such that no wave contains two notices of one key whose order matters. The
+// waves splits a round so that no wave contains two notices of one key whose order matters. The
 // records of one wave may then arrive in any order, however the client splits it and whichever of
 // them the brokers refuse. There are as many waves as the most frequent key has such notices: two
 // or three for a round of status events. Only the order among different keys changes.

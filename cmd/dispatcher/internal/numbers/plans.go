@@ -43,7 +43,7 @@ func newPlan(p *phonenumbers.PhoneMetadata) *plan {
 	return out
 }
 
-// has reports whether the plan has numbers with a beginning.
+// has reports whether the plan has numbers with this beginning.
 func (p *plan) has(national string) bool {
 	if p.leading != nil {
 		return p.leading.MatchString(national)

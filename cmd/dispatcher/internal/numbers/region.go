@@ -20,8 +20,8 @@ func ParseRegion(code string) (Region, error) {
 	return Region(code), nil
 }
 
-// E164 returns the number in E.164 form, or unchanged when it has that form already or is not
-// a number; the envelope's own check reports the latter. A number with a plus or an international
+// E164 returns the number in E.164 form, or unchanged when it has that form already or is not a
+// number; the envelope's own check reports the latter. A number with a plus or an international
 // prefix keeps its own country; only its spaces, dashes and brackets are removed.
 func (r Region) E164(number string) string {
 	if r == "" || plain(number) {

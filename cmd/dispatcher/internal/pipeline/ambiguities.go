@@ -46,7 +46,7 @@ func (d *Dispatcher) resolveAmbiguities(ctx context.Context) error {
 func (d *Dispatcher) nextStep(ctx context.Context, o *ledger.OpenAmbiguity) error {
 	now := d.now()
 	switch {
-	case o.Repeats() && o.Message.State == ledger.Sending: // its answer may settle the ambiguity
+	case o.Repeats() && o.Message.State == ledger.Sending: // the answer may settle it
 		first := now.Add(decide.FirstLookup)
 		return d.cfg.Ledger.Ambiguities.Postpone(ctx, o.Message.Seq, o.Key, first)
 	case o.Answered():
@@ -107,7 +107,7 @@ func (d *Dispatcher) endSearch(ctx context.Context, o *ledger.OpenAmbiguity, now
 }
 
 // lookForReceipts marks those unanswered attempts for which a receipt with our key has come.
-// Otherwise a lane that resends would send a message again that was taken.
+// Without this, a lane that resends would repeat a message that the provider has taken.
 func (d *Dispatcher) lookForReceipts(ctx context.Context, unanswered ...*decide.Attempt) {
 	var seqs []int64
 	for _, a := range unanswered {

@@ -17,7 +17,7 @@ const keptFor = 10 * time.Second
 // answers keeps the answers of scoring functions about due rows. A claim sees these rows only
 // inside its transaction, where no function may be called. So the claim leaves them unchanged, the
 // function is called after it, and the next claim of the row finds the answer here. Answers are
-// kept by row, because some functions allow no use of an answer for other messages. Until the
+// kept by row, because the answers of some functions must not be used for other messages. Until the
 // answer is there, claims leave the row out.
 //
 // It also keeps the answers about jobs for which a claim had no slots or no room, so that the next

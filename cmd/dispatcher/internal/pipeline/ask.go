@@ -15,7 +15,7 @@ import (
 //
 // The Scorer enforces the timeout of f, from the moment at which it begins to ask: time spent in
 // its queue does not count against the function. ctx ends when the batch cannot wait any longer;
-// Scores must return soon after. It returns no error: a failure is a word in the answer.
+// Scores must return soon after. It returns no error: Trouble in the answer names a failure.
 type Scorer interface {
 	Scores(ctx context.Context, f *decide.Function, q *decide.ScoreQuestion) decide.Scores
 }
@@ -50,10 +50,9 @@ func askOne(ctx context.Context, scorer Scorer, o *decide.OpenQuestion) {
 	o.Answer = scorer.Scores(ctx, o.Function, &o.Question).Checked(len(o.Question.Candidates))
 }
 
-// askAboutJobs asks the scoring functions about those jobs that need a channel in this claim, and
-// about each job once: an earlier claim may have asked and had no slots for it. It asks before the
-// claim has slots. A function may take seconds, and slots held meanwhile would be missing on all
-// lanes.
+// askAboutJobs asks the scoring functions about the jobs that need a channel in this claim, except
+// those for which an earlier claim asked and had no slots. It asks before the claim has slots: a
+// function may take seconds, and slots held meanwhile would be missing on all lanes.
 func (d *Dispatcher) askAboutJobs(ctx context.Context, c *claim) error {
 	request := decide.ScoreRequest{Routing: c.plan.Routing, Now: c.plan.Now}
 	asked := map[int]*decide.OpenQuestion{}
@@ -84,7 +83,7 @@ func (d *Dispatcher) askAboutJobs(ctx context.Context, c *claim) error {
 	return nil
 }
 
-// maxAsking bounds how many claims have functions being asked about their due rows.
+// maxAsking bounds how many claims may wait at once for answers about their due rows.
 const maxAsking = 4
 
 // askAboutDue starts to ask about the due rows that a claim left unchanged, so that a later claim

@@ -35,7 +35,7 @@ func distinctQuestions(t *testing.T, n int) *decide.ScoreRequest {
 }
 
 // TestASlowFunctionHoldsABatchUpForSoLongAndNoLonger asks a function that answers one question a
-// second. The scorer limits how long they wait for each other.
+// second. The scorer limits how long the questions wait for each other.
 func TestASlowFunctionHoldsABatchUpForSoLongAndNoLonger(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

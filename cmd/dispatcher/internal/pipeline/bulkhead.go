@@ -16,15 +16,15 @@ const (
 	// others need their portions. Draws are not even, and a claim ends at the first message without
 	// room.
 	maxShares = 3
-	// perAnswer is how many attempts a channel may hold for each that it answers within its usual
-	// answer time. By Little's law it needs one.
+	// perAnswer is how many attempts a channel may hold for each that it answered within its usual
+	// answer time, or within leastLately if that is longer. By Little's law it needs one.
 	perAnswer = 2
 	// silentDivisor sets when a channel counts as silent: when 1/silentDivisor of its share or of its
 	// senders has had no answer. A single lost answer does not make it silent.
 	silentDivisor = 4
 )
 
-// Times that tell slow and silent channels.
+// Times that decide whether a channel is slow or silent.
 const (
 	overdueTimes    = 2 // times the usual answer time: then a submission is overdue
 	soonestOverdue  = 500 * time.Millisecond
@@ -44,12 +44,12 @@ type inFlight struct {
 	// overdue are submissions that have been out for longer than twice the usual answer time, though
 	// later answers have come. silent are those without an answer in time since the last answer.
 	overdue, silent int
-	answered        int           // answers within the last usual answer time, without overdue ones
-	unknown         bool          // too few answers to tell, or nothing out for the usual answer time
+	answered        int           // answers within max(usual, leastLately), without overdue ones
+	unknown         bool          // too few answers so far, or none lately and nothing out that long
 	senders         int           // submissions that may be out at once
 	usual           time.Duration // answer time
 	quiet           time.Duration // since the last answer
-	portion         float64       // of all messages, by the weights; those of all channels add up to 1
+	portion         float64       // of all messages, by the weights; their sum is 1
 	closed          bool          // whether operators have switched the channel off
 }
 
@@ -93,7 +93,7 @@ func (f *inFlight) sendable() int {
 }
 
 // rooms divides total, the bound for all channels together, among them. A channel may hold twice as
-// many attempts as it answered within its usual answer time:
+// many attempts as it answered lately (see perAnswer):
 //
 //	its share      half of its portion by the weights, always
 //	its portion    when it answers that much, and half as much again for draws that are not even
@@ -101,8 +101,8 @@ func (f *inFlight) sendable() int {
 //
 // So a channel that falls silent keeps little more than it needed, and gets no more than its share
 // from then on. A channel that answers may have all that is in no other channel's share and that no
-// other channel needs. So may a channel of which nothing is known yet, until its first answers are
-// due. A channel with few senders holds no more than these submit within longestQueue. A single
+// other channel needs. So may a channel about which nothing is known yet, until its first answers
+// are due. A channel with few senders holds no more than these submit within longestQueue. A single
 // channel takes nothing from others and has no bound.
 func rooms(channels []inFlight, total int) []decide.Room {
 	out, open := make([]decide.Room, len(channels)), 0

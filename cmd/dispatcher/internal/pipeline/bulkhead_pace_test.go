@@ -54,7 +54,7 @@ func newPaced(slots int, latency func(c, n int) time.Duration) *paced {
 	return p
 }
 
-// answer ends everything that has ended by now.
+// answer ends the submissions and slots whose time has come.
 func (p *paced) answer() {
 	var settles []pacedEnd
 	p.ends = slices.DeleteFunc(p.ends, func(e pacedEnd) bool {

@@ -52,7 +52,7 @@ func Cancel(
 			return all, err
 		}
 		var some []ledger.Cancellation
-		var open []*ledger.Record // those that some may end
+		var open []*ledger.Record // the records of some, in the same order
 		for i := range records {
 			r := &records[i]
 			c, why := decide.Cancel(r, now)

@@ -12,8 +12,8 @@ const (
 	// clockMemory is how long a reading of the database's clock is preferred over newer, less exact
 	// ones. Two clocks whose rates differ by 0.01 % drift by 2 ms in that time.
 	clockMemory = 20 * time.Second
-	// clockSlack is how far readings may contradict each other. If they do more, the database's clock
-	// must have been set.
+	// clockSlack is how far readings may contradict each other. If they differ by more, the database's
+	// clock must have been set.
 	clockSlack = 3 * time.Millisecond
 	// mostWrong caps the assumed error of the estimate when an attempt leaves. With a round trip of a
 	// second the error bound is half a second, which would leave no usable time within a window of a
@@ -101,8 +101,8 @@ func (c *clock) span(r *admission.Release) (leave, latest time.Time) {
 	return leave, latest
 }
 
-// deadline is the time, by this process's clock, from which nothing of a message that expires at
-// expires may leave. It allows for the error of the estimate. Zero for the zero time.
+// deadline is expires by this process's clock, less the possible error of the estimate. From then
+// on, nothing of the message may leave. Zero for the zero time.
 func (c *clock) deadline(expires time.Time) time.Time {
 	if expires.IsZero() {
 		return expires
@@ -111,6 +111,7 @@ func (c *clock) deadline(expires time.Time) time.Time {
 }
 
 // here is when, by this process's clock, the database's clock shows a time; zero for the zero time.
+// Before the first reading it is that time itself.
 func (c *clock) here(database time.Time) time.Time {
 	origin := c.origin.Load()
 	if origin == nil || database.IsZero() {

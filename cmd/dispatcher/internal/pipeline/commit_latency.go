@@ -10,8 +10,9 @@ import (
 
 // Bounds of the commit latency, and how long it is remembered.
 const (
-	// leastLatency equals the end of each second that has no release times. An attempt that leaves up
-	// to that much late is still in its window, so shorter latencies count as 0.
+	// leastLatency is as long as the part at the end of each second that has no release times. An
+	// attempt that leaves late by up to leastLatency is still in its window, so shorter latencies
+	// count as 0.
 	leastLatency = 50 * time.Millisecond
 	// claimMemory is how long a claim counts. If none is that recent, the newest one counts for
 	// slowMemory times its own duration. With a slow database claims are rare, and attempts of a claim
@@ -22,8 +23,8 @@ const (
 
 // commitLatency is how long the write half of a claim takes: from the moment at which the database
 // read its clock until this process knows that the attempts are durable. It is the slowest of the
-// last eight claims, without outliers. Release times begin that much later. An attempt cannot leave
-// before it is durable, and a late one would use the release time of the next.
+// last eight claims, without outliers. Release times begin that much later, because an attempt
+// cannot leave before it is durable, and one that misses its release time wastes a slot.
 //
 // An outlier took more than twice as long as the third slowest. When the database is slow for a
 // moment, for example when it starts a new WAL file, the one or two claims that it delayed do not

@@ -47,8 +47,7 @@ type Config struct {
 	Reload func(ctx context.Context) error
 	// MaxUnsettled bounds the attempts claimed and not settled, and a claim's size.
 	MaxUnsettled int
-	// SendTimeout bounds the time from claim to answer. After it no byte of the
-	// attempt may leave.
+	// SendTimeout bounds the time from claim to answer. After it no byte of the attempt may leave.
 	SendTimeout time.Duration
 	// DeadAfter is how old a heartbeat may be before the instance counts as lost. One second earlier
 	// the instance itself stops sending.
@@ -62,8 +61,8 @@ type Config struct {
 	// DefaultWindowRetention.
 	WindowRetention time.Duration
 	Metrics         *Metrics
-	// Describe adds to the state of this process what the pipeline does not know: of its breakers
-	// and of Kafka. now is the database's clock. Nil adds nothing.
+	// Describe adds to the state of this process what the pipeline does not know: its breakers and
+	// Kafka. now is the database's clock. Nil adds nothing.
 	Describe func(s *ledger.InstanceState, now time.Time)
 	// Received is called with the number of each new message that has a first choice, after its
 	// claim. It must not block. Nil counts nothing.
@@ -95,8 +94,8 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// firstLaneShare sets the part of MaxUnsettled, and of each channel's share, that is kept
-// for the first lane: 1/firstLaneShare.
+// firstLaneShare sets the part of MaxUnsettled, and of each channel's share, that is kept for the
+// first lane: 1/firstLaneShare.
 const firstLaneShare = 20
 
 // Dispatcher runs the pipeline of one process.
@@ -106,19 +105,19 @@ type Dispatcher struct {
 	firstLaneSlots *slots // only for small batches of the first lane
 	open           *openAttempts
 	settler        *settler
-	keys           *References   // under which providers know what is submitted
+	keys           *References   // make the keys of submissions
 	nudge          chan struct{} // wakes the due loop
 	backlog        atomic.Bool   // whether rows are known to wait
 
 	routing         atomic.Pointer[decide.Routing]
 	clock           *clock
 	commitLatencies commitLatencies
-	// of the other processes; nil before the first read
+	// what all live processes granted; nil before the first read
 	instances      atomic.Pointer[decide.Instances]
 	minutes        minutes // what this process granted
 	heartbeat      *heartbeat
-	due            *schedule     // when rows come due that this process has put off
-	answers        answers       // about due rows
+	due            *schedule     // when the rows that this process has put off come due
+	answers        answers       // of scoring functions
 	neededScopes   neededScopes  // scopes that count due rows
 	wakeSet        wakeSet       // limits and channels with new free slots
 	firstLaneWaits atomic.Bool   // whether rows of the first lane are known to wait

@@ -20,7 +20,7 @@ const (
 	longestPause = 2 * time.Second
 )
 
-// leastOlder is how many older rows of the first lane a claim takes along with a single new one.
+// leastOlder is how many older rows of the first lane a claim takes along with a few new ones.
 const leastOlder = 4
 
 // Handle makes the jobs durable and starts to send them. When it returns nil, every job has its row

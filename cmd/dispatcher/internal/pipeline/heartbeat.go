@@ -8,7 +8,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// heartbeatMargin: this instance stops sending so long before others may count it as dead.
+// heartbeatMargin is the time from when this instance stops sending until others may count it as
+// dead.
 const heartbeatMargin = time.Second
 
 // heartbeat says whether this process's last heartbeat is recent enough to send. Once other
@@ -19,7 +20,7 @@ type heartbeat struct {
 	began     time.Time
 	last      atomic.Int64 // the last stored heartbeat, in nanoseconds since began
 	void      atomic.Int64 // attempts claimed before this may have lost their slots; in the same unit
-	// receipts is since when they have been able to come in; nil before the first heartbeat.
+	// receipts is since when receipts have been able to come in; nil before the first heartbeat.
 	receipts atomic.Pointer[time.Time]
 }
 
@@ -33,7 +34,7 @@ func newHeartbeat(deadAfter time.Duration) *heartbeat {
 //
 // If the heartbeat before it was too old, others may have released the slots of this process, so
 // attempts that were claimed before at are not sent any more. unbroken is used only then and for
-// the first heartbeat, because each small delay of a heartbeat makes it later.
+// the first heartbeat, because each small delay of a heartbeat makes unbroken later.
 func (h *heartbeat) beat(at, unbroken time.Time) {
 	alive := h.alive(at)
 	if !alive {

@@ -26,8 +26,8 @@ import (
 
 // lifeChannels are the kinds of channel that a message may be sent by: receipts that name
 // references only, receipts that carry our key, a provider that knows keys and can be asked, one
-// without receipts, and one on whose route messages go on when no receipt comes. The first two take
-// the parts of a text apart.
+// without receipts, and one on whose route messages go on when no receipt comes. The first two send
+// the parts of a text separately.
 var lifeChannels = map[string]provider.Capabilities{
 	"a": {Receipts: true, PartReceipts: true},
 	"b": {Receipts: true, KeyInReceipt: true, PartReceipts: true},
@@ -55,15 +55,15 @@ var lifeLanes = map[string]decide.Lane{
 }
 
 const (
-	// lifeAwait is for how long receipts are awaited, and shortAwait the same of channel e. It is
-	// so short that it may end while a further attempt is in flight.
+	// lifeAwait is how long receipts are awaited, and shortAwait how long those of channel e are: so
+	// short that this may end while a further attempt is in flight.
 	lifeAwait  = 72 * time.Hour
 	shortAwait = 20 * time.Minute
-	// lifeGoesOn is after what time messages that channel e accepted go on.
+	// lifeGoesOn is the time after which messages that channel e accepted go on.
 	lifeGoesOn = 10 * time.Minute
 )
 
-// awaited is for how long receipts of a channel are awaited.
+// awaited is how long receipts of a channel are awaited.
 func awaited(channel string) time.Duration {
 	if channel == "e" {
 		return shortAwait

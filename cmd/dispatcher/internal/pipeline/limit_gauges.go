@@ -38,8 +38,8 @@ type gaugeState struct {
 	budgets  map[budgetGauge]int
 }
 
-// budgetGauge counts the prepaid budgets that one limit of the document stands for. level is an
-// admission.Level.
+// budgetGauge holds the labels of one count of prepaid budgets: the limit of the document that they
+// come from, and their admission.Level.
 type budgetGauge struct{ channel, scope, level string }
 
 type limitGauge struct {

@@ -31,9 +31,9 @@ func (l *load) release() {
 	}
 }
 
-// observe adds an answer time, or the time waited without an answer, to the usual answer time. That
-// is a moving average in which each new time has the weight 1/32 and counts as at most
-// latestOverdue.
+// observe adds an answer time, or the time waited without an answer, to the usual answer time. The
+// usual answer time is a moving average in which each new time has the weight 1/32 and counts as at
+// most latestOverdue.
 func (l *load) observe(took time.Duration) {
 	took = min(took, latestOverdue)
 	for {
@@ -215,7 +215,7 @@ const (
 	roomLook        = 2 * time.Millisecond
 )
 
-// enough is how many of so many slots are enough for a claim that need not wait for more.
+// enough is how many of a claim's jobs must have room for the claim to take them at once.
 func enough(slots int) int { return max(slots*3/4, 1) }
 
 // awaitRoom waits until the channels have room for the claim's jobs, see Fits. If some job has no

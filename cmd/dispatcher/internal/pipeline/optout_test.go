@@ -39,7 +39,7 @@ func (p *pipeline) submitted() map[string]bool {
 	return ids
 }
 
-// stateAndReason counts messages by both.
+// stateAndReason counts messages by state and reason.
 const stateAndReason = `select state || coalesce(' ' || reason, ''), count(*) from ` +
 	`dispatcher.message_states group by 1`
 

@@ -10,8 +10,8 @@ import (
 
 // Bounds of a schedule.
 const (
-	// grain is what times are rounded up to, so that rows that come due within it are claimed
-	// together. Windows begin at whole grains.
+	// grain is the multiple to which times are rounded up, so that rows that come due within it are
+	// claimed together. Windows begin at whole grains.
 	grain = 5 * time.Millisecond
 	// maxScheduled bounds how many times are remembered. Rows whose time is not remembered are found
 	// at the next interval.
@@ -20,7 +20,7 @@ const (
 	farthest = 26 * time.Hour
 )
 
-// schedule remembers when the rows come due that this process has put off, by the database's clock.
+// schedule remembers when the rows that this process has put off come due, by the database's clock.
 // So the due loop looks exactly then, and slots at the beginning of a window are used at once.
 type schedule struct {
 	mu    sync.Mutex
@@ -98,7 +98,7 @@ type wakeSet struct {
 	names map[string]int // guarded by mu; number of messages to wake, by Decision.WaitsFor
 }
 
-// add records that slots for so many messages came free.
+// add records that slots for a number of messages came free.
 func (s *wakeSet) add(on string, messages int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

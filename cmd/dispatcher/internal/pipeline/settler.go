@@ -37,8 +37,8 @@ func newSettler(d *Dispatcher) *settler {
 	return s
 }
 
-// add collects an answer. It wakes the settler for the first one and when no other is awaited, and
-// not for each: a goroutine that wakes costs more than the answer. It does not block.
+// add collects an answer. It wakes the settler only for the first answer and when no other is
+// awaited, because waking a goroutine costs more than an answer. It does not block.
 func (s *settler) add(a answered) {
 	s.mu.Lock()
 	s.answers = append(s.answers, a)
@@ -151,7 +151,7 @@ func (s *settler) write(batch []answered) {
 	}
 }
 
-// refunded adds the limits in money that got something back to the wake set. Waiting messages are
+// refunded adds to the wake set the limits in money that got something back. Waiting messages are
 // woken after the commit: earlier they would not see the refund.
 func (s *settler) refunded(settlements []ledger.Settlement) (some bool) {
 	for i := range settlements {
@@ -164,7 +164,7 @@ func (s *settler) refunded(settlements []ledger.Settlement) (some bool) {
 	return some
 }
 
-// roomAgain adds the channels on which answers have made room to the wake set.
+// roomAgain adds to the wake set the channels on which answers have made room.
 func (s *settler) roomAgain(batch []answered) (some bool) {
 	for i := range batch {
 		a := batch[i].attempt

@@ -136,7 +136,8 @@ type minutes struct {
 	before  map[string]ledger.Grants // guarded by mu; of the minute before at
 }
 
-// add counts what a claim granted. If the clock steps back, it stays in the later minute.
+// add counts what a claim granted. If the clock steps back, it goes on counting in the later
+// minute.
 func (m *minutes) add(now time.Time, channel string, granted ledger.Grants) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -166,7 +167,7 @@ func (m *minutes) roll(now time.Time) {
 }
 
 const (
-	// lockedAfter is how long a claim may take before a search for sessions that block it.
+	// lockedAfter is how long a claim may take before a search for sessions that block it begins.
 	lockedAfter = 3 * time.Second
 	// lockedTimeout bounds that search.
 	lockedTimeout = 5 * time.Second

@@ -301,8 +301,7 @@ func (w *worker) unsent(a *openAttempt, code string, now time.Time) provider.Res
 
 // applyThrottle acts on a throttled answer: the channel is not chosen, and what is queued for it
 // does not leave. The pause is the provider's Retry-After. Without one it is a quarter of a second,
-// and doubles with each further second in which the provider throttles. An answer without a time
-// does not shorten a pause that another answer named.
+// and doubles with each further second in which the provider throttles. No answer shortens a pause.
 func (w *worker) applyThrottle(result *provider.Result) {
 	switch result.Outcome {
 	case provider.Throttled:

@@ -31,7 +31,7 @@ func (w *answers) answer(taken bool) {
 	w.all = append(w.all, taken)
 }
 
-// is reports whether there was exactly one answer, and it was taken; open whether there was none.
+// is reports whether there was exactly one answer, equal to taken; open whether there was none.
 func (w *answers) is(taken bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

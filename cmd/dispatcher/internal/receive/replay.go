@@ -11,9 +11,9 @@ const (
 	// adapter accepts a signed time: most accept five minutes before and after it, one accepts an
 	// hour after it.
 	replayMemory = 65 * time.Minute
-	// maxReplays bounds how many callbacks of one channel are remembered, in each of two
-	// generations. Beyond it the oldest are forgotten earlier. A replayed callback is then recorded
-	// again, which changes nothing either.
+	// maxReplays bounds how many callbacks of one channel are remembered, in each of two generations.
+	// Beyond it the oldest are forgotten earlier. A replayed callback is then recorded again, which
+	// changes nothing.
 	maxReplays = 250_000
 )
 

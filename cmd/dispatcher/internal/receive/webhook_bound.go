@@ -104,7 +104,7 @@ func (c *counted) begin() bool {
 	return !c.above
 }
 
-// end counts the request as complete. It also does so when the connection closes.
+// end counts the request as complete. It is also called when the connection closes.
 func (c *counted) end() {
 	c.from.mu.Lock()
 	defer c.from.mu.Unlock()

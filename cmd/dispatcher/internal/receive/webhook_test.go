@@ -52,7 +52,7 @@ func (l *scriptedListener) ReadCallback(c *provider.Callback) (provider.Callback
 	return provider.CallbackContent{}, provider.ErrForged
 }
 
-// scriptedBooker keeps what was stored, or fails.
+// scriptedRecorder keeps what was stored, or fails.
 type scriptedRecorder struct {
 	book func(ctx context.Context) error
 

@@ -56,13 +56,13 @@ type Columns struct {
 
 // logForm is how a log is written. Each line begins with the time.
 type logForm struct {
-	// Events mark submits: such a line has one of them before its fields.
+	// Events mark submits: the line of a submit has one of them before its fields.
 	Events []string
 	// Fields are the names of the first fields, if these are separated by commas and follow the
 	// event. Without Fields each is in brackets, with its name.
 	Fields []string
-	// Skip are fields, such as "retry:True", of lines to leave out: they are no submit, or another
-	// line of the same submit follows.
+	// Skip are fields, such as "retry:True", that mark lines to leave out: those that are not submits,
+	// and those that another line of the same submit follows.
 	Skip []string
 }
 
@@ -183,7 +183,7 @@ func NewColumns(preset string, fields []string) (*Columns, error) {
 	if err := c.set(fields); err != nil {
 		return nil, err
 	}
-	// Who names columns has looked at the file.
+	// A caller that names columns has looked at the file.
 	c.Preset, c.Unverified = preset, c.Unverified && len(fields) == 0
 	switch {
 	case c.Names[Reference] == nil && c.Names[Number] == nil:

@@ -60,7 +60,7 @@ type Reader struct {
 	at     [fieldCount]int
 	header []string
 	close  func() error
-	// Skipped counts rows that are no message of ours: empty ones, totals, messages of subscribers.
+	// Skipped counts rows that are not messages of ours: empty ones, totals, messages of subscribers.
 	Skipped int
 }
 

@@ -214,7 +214,7 @@ func TestTheLogOfRestcomm(t *testing.T) {
 }
 
 // TestPresetsSayWhetherADocumentShowsTheirColumns: help names those that are unverified, and so
-// does the page. Who names columns has looked at the file.
+// does the page. A caller that names columns has looked at the file.
 func TestPresetsSayWhetherADocumentShowsTheirColumns(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../../docs/reconcile.md")

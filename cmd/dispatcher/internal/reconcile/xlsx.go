@@ -171,8 +171,8 @@ type sharedTexts struct {
 	ends []int
 }
 
-// load reads them. A text may have several runs (t in r), and pronunciations (rPh), which do not
-// count.
+// load reads the texts. A text may have several runs (t in r), and pronunciations (rPh), which do
+// not count.
 func (s *sharedTexts) load(in io.Reader) error {
 	x := newXMLScanner(in)
 	inText, spoken := false, false

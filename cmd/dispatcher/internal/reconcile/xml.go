@@ -14,12 +14,12 @@ import (
 // which is most of what a spreadsheet of a million rows takes. Namespaces are ignored.
 type xmlScanner struct {
 	in *bufio.Reader
-	// After next: an element begins (name is set), ends (name is set, end), or both (end after it).
+	// After next, the tag begins an element, ends one, or does both, as <a/> does.
 	name       []byte // without its prefix; valid until the next call
 	attributes []byte // as they are written; valid until the next call
 	begins     bool
 	ends       bool
-	// text is the text before it, decoded. It is appended to until the caller cuts it.
+	// text is the decoded text before the tag. next appends to it until the caller cuts it.
 	text []byte
 	tag  []byte
 }

@@ -13,8 +13,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
-// scored is one candidate of an answer. Score is kept as written, because what replaces a number
-// says what went wrong.
+// scored is one candidate of an answer. Score is kept as written, because the function number tells
+// NaN from invalid values by its text.
 type scored struct {
 	Channel *string         `json:"channel"`
 	Score   json.RawMessage `json:"score"`

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxAnswer bounds an answer in bytes; answers about many candidates may have
-	// answerShare for each.
+	// maxAnswer bounds an answer in bytes; answers about many candidates may have answerShare for
+	// each.
 	maxAnswer   = 64 << 10
 	answerShare = 256
 )
@@ -76,8 +76,9 @@ func read(response *http.Response, most int) ([]byte, problem) {
 	return raw, problem{}
 }
 
-// aboutTheFunction reports whether a status would answer any question, and not only this one, so
-// that one odd label does not pause the function for all.
+// aboutTheFunction reports whether the function would probably answer any question with this
+// status. The others are about one question, for example one with an odd label, and do not pause
+// the function for all.
 func aboutTheFunction(status int) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge,

@@ -22,7 +22,7 @@ type Event struct {
 // floor numbers the workers of all regions in one sequence.
 type floor struct {
 	regions []string
-	first   []int32 // of each region, and the number of all at the end
+	first   []int32 // number of each region's first worker; at the end, how many there are
 }
 
 func (s *Scenario) floor() floor {
@@ -95,7 +95,7 @@ func newPick(a *Arrival, workers int64) pick {
 func (p *pick) next(random *rand.Rand, k int64) (time.Duration, int32) {
 	a := p.arrival
 	along := (float64(k) + 0.5) / float64(a.Count)
-	// Multiples of the golden ratio fill the workers' shares evenly, from any number on.
+	// Any run of multiples of the golden ratio fills the workers' shares evenly.
 	which := math.Mod((float64(k)+0.5)*0.6180339887498949, 1)
 	if a.Random {
 		along, which = random.Float64(), random.Float64()

@@ -57,8 +57,8 @@ func readArrival(v value, s *Scenario) Arrival {
 	return a
 }
 
-// readWindows reads the windows in which they come: all, unless one window or a first and a last
-// are given.
+// readWindows reads the windows in which the messages come: all, unless one window or a first and a
+// last are given.
 func readWindows(v value, f map[string]value, s *Scenario, a *Arrival) {
 	one, hasOne := f["window"]
 	several, hasSeveral := f["windows"]
@@ -79,7 +79,7 @@ func readWindows(v value, f map[string]value, s *Scenario, a *Arrival) {
 	}
 }
 
-// readSpread reads when within the window they come, and to which worker.
+// readSpread reads when within a window the messages come, and how unevenly to workers.
 func readSpread(f map[string]value, s *Scenario, a *Arrival) {
 	if at, ok := f["at"]; ok {
 		a.At, a.For = at.duration(0, s.Window-1), 0

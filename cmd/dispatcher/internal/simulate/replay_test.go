@@ -96,7 +96,7 @@ func TestNoMoreAreEarlyThanSlotsStayedUnused(t *testing.T) {
 }
 
 // TestOneThatLaterOnesWentBeyondTheLimitForIsOvertaken: both workers of curve may take 8 of 10. The
-// tenth message, which the first one refused, would have had room.
+// tenth message, which the first worker refused, would have had room.
 func TestOneThatLaterOnesWentBeyondTheLimitForIsOvertaken(t *testing.T) {
 	t.Parallel()
 	s := read(t, `{"limit": 10, "utilisation": 0.1, "history": {"a": 10}, "workers": {"a": 2}, "region": "a", "curve_factor": 0.204,

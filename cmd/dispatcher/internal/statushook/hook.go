@@ -61,7 +61,7 @@ func (h *hook) tell(level zerolog.Level, err error, what string) {
 // reused.
 const mostRead = 16 << 10
 
-// errRefused means that the receiver refused the event for good, errFaulty that it failed at it.
+// errRefused means that the receiver refused the event for good, errFaulty that it answered 500.
 var (
 	errRefused = errors.New("the receiver refused the event")
 	errFaulty  = errors.New("the receiver answered 500")
@@ -72,7 +72,7 @@ type event struct {
 	*kgo.Record
 	done   bool          // delivered or dropped
 	failed time.Time     // when a call failed last; zero for never
-	alone  time.Time     // since when the receiver takes others between calls that fail; zero for not
+	alone  time.Time     // since when the receiver takes others between failures; else zero
 	next   time.Time     // when to call again
 	pause  time.Duration // after the next call that fails
 	end    func()        // ends its metric; nil before the first call
@@ -132,8 +132,8 @@ func (h *hook) send(ctx context.Context, e *event) (done bool) {
 	return false
 }
 
-// noteFailure finds out whether the receiver fails at this event only. One that fails at all, and
-// works again while a call is under way, does not.
+// noteFailure notes since when the receiver has failed at this event only: it has taken others
+// between two failures of this one. A receiver that is down takes none in between.
 func (h *hook) noteFailure(e *event, now time.Time) {
 	switch others := !e.failed.IsZero() && h.took.Load() > e.failed.UnixNano(); {
 	case !others:

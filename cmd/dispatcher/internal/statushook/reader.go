@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Times of the membership in a consumer group, the same as for the lanes.
+// Times of the membership in a consumer group. Lanes use a shorter heartbeat interval.
 const (
 	heartbeatInterval = time.Second
 	sessionTimeout    = 10 * time.Second
@@ -31,8 +31,8 @@ const (
 const mostAhead = 1000
 
 // reader reads the topic for one webhook and delivers the events. Each delivery sends every event
-// that is due once. An event that is not taken delays the later events of its message;
-// others are read and delivered meanwhile, up to mostAhead.
+// that is due once. An event that is not taken delays the later events of its message; others are
+// read and delivered meanwhile, up to mostAhead.
 //
 // A partition is not revoked while its events are being delivered, so two processes never deliver
 // events of one message at the same time. A waiting rebalance ends the delivery after slowAfter,
@@ -131,7 +131,7 @@ func (r *reader) poll(ctx context.Context) []*event {
 }
 
 // left are the pending events, and when the first of them is due. Only the first event of a message
-// can be.
+// can be due.
 func (r *reader) left() (left []*event, due time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

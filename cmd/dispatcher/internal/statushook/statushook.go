@@ -32,7 +32,7 @@ type Config struct {
 	Read      func() ([]config.StatusWebhook, error)
 	ReadEvery time.Duration
 	Client    []kgo.Opt // how to connect to the brokers
-	// Group is the prefix of the consumer groups, and Topic that of the status events.
+	// Group is the prefix of the consumer groups, and Topic the topic of the status events.
 	Group, Topic string
 	Registry     prometheus.Registerer
 	Log          zerolog.Logger
@@ -51,7 +51,7 @@ const (
 	longestPause     = 5 * time.Minute
 	// connections bounds the connections to one receiver, and so its concurrent calls.
 	connections = 16
-	// batch is how many events are read at once. After a restart, that many may be sent again.
+	// batch is how many events are read at once.
 	batch = 200
 )
 
@@ -96,7 +96,7 @@ func (s *Sender) Run(ctx context.Context) error {
 	}
 }
 
-// read returns the webhooks to use. If the file is invalid, it returns those of before, because a
+// read returns the webhooks to use. If the file is invalid, it returns the previous ones, because a
 // typing error in the entry of one service must not stop the events of all.
 func (s *Sender) read(before []config.StatusWebhook) []config.StatusWebhook {
 	if s.cfg.Read == nil {
@@ -183,8 +183,8 @@ func (s *Sender) start(ctx context.Context, h *hook) error {
 	return nil
 }
 
-// stop ends the deliveries of webhooks, and waits for that. Events that were not delivered are
-// delivered later, here or in another process.
+// stop ends the deliveries of webhooks, and waits until they have ended. Events that were not
+// delivered are delivered later, here or in another process.
 func (s *Sender) stop(names []string) {
 	for _, name := range names {
 		s.running[name].end()

@@ -43,7 +43,7 @@ func (a *Arrivals) take() arrivals {
 	return taken
 }
 
-// by sums the messages for each prefix of so many digits, with its plus.
+// by sums the messages for each prefix of that many digits, with its plus.
 func (a arrivals) by(digits int) map[string]int64 {
 	out := make(map[string]int64, len(a))
 	for prefix, n := range a {

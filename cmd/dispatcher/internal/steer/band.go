@@ -26,9 +26,10 @@ const (
 // A channel with fewer than leastErrors errors passes.
 //
 // The deviation of a channel is the difference between its share of the accepted messages,
-// fallbacks included, and its effective share. Effective, so that a move of health weighting is not
-// a deviation. Only messages planned under the version in force count, because others were drawn by
-// other weights. A deviation must exceed both the band and what chance explains.
+// fallbacks included, and its effective share. The effective share is used so that a move of health
+// weighting is not a deviation. Only messages planned under the version in force count, because
+// others were drawn by other weights. A deviation must exceed both the band and what chance
+// explains.
 func outOfBand(r *ledger.Ramp, route *config.Route, carried []ledger.Carried) string {
 	var attempts, accepted int64
 	for _, c := range carried {

@@ -41,13 +41,14 @@ func (t traffic) by(per config.GuardBy) map[string]int64 {
 	return out
 }
 
-// usual is the traffic of the same hour of earlier, closed days: the sum over that many days.
+// usual is the sum of the traffic in the same hour of earlier, closed days, and how many days those
+// are.
 type usual struct {
 	traffic traffic
 	days    int
 }
 
-// prefixed is the traffic of one hour by prefix, as usual is that by tenant and calling code.
+// prefixed is usual with the messages counted by prefix.
 type prefixed struct {
 	messages map[string]int64
 	days     int

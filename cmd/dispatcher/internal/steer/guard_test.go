@@ -26,7 +26,7 @@ func TestAGuardTripsOnFarMoreThanUsual(t *testing.T) {
 	guard := &config.Guard{
 		Per: config.ByCallingCode, Times: 5, AtLeast: 200, Action: config.GuardPauses,
 	}
-	// in all of 4 days
+	// sums over 4 days
 	before := traffic{{"shop", 44}: 300, {"bank", 44}: 100, {"shop", 33}: 4}
 	for name, c := range map[string]struct {
 		seen traffic
@@ -120,7 +120,7 @@ func TestAGuardPausesAPrefix(t *testing.T) {
 	}
 
 	hours := sameHours(now.Add(-guardLag), time.UTC, 4)
-	for i, hour := range hours { // of one of the days nothing is known, of one that nothing came
+	for i, hour := range hours { // one day is not known, on another nothing came
 		usual := map[string]int64{"+1202": 50, "+1876": 3}
 		if i == 1 {
 			usual = nil

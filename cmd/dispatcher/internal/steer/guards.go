@@ -28,7 +28,8 @@ type guarded struct {
 	counted time.Time // seen holds the messages before this time
 	seen    traffic
 	before  map[int]usual // by Guard.Days
-	// Of guards per prefix: the running hour by Guard.Digits, and the hours before by both.
+	// For guards per prefix: the counts of the running hour by Guard.Digits, and those of the days
+	// before by Guard.Digits and Guard.Days.
 	prefixes       map[int]map[string]int64
 	beforePrefixes map[[2]int]prefixed // by Guard.Digits and Guard.Days
 	idle           time.Time           // when guards last had nothing to do
@@ -215,7 +216,7 @@ func (s *Steerer) trip(ctx context.Context, t *ledger.Trip) error {
 	return nil
 }
 
-// pause applies the document with the subject paused, unless it is.
+// pause applies the document with the subject paused, unless it is paused already.
 func (s *Steerer) pause(ctx context.Context, t *ledger.Trip, words string) error {
 	paused, more := withPause(s.seen.document.Routing.Paused, t)
 	if !more {

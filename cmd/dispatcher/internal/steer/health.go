@@ -77,7 +77,8 @@ type member struct {
 	enabled       bool
 	recent, quiet int64 // errors within the window and the quiet time
 	limit         int64 // this many errors make it fail
-	// What it delivered in time in both, if the route uses receipts, and whether that is too little.
+	// What it delivered in time, within the window and within the quiet time, if the route uses
+	// receipts; and whether that is too little.
 	timely, quietTimely ledger.Timely
 	slow, quietSlow     bool
 	step                *big.Rat

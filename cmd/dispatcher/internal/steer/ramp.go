@@ -27,7 +27,7 @@ const (
 // RampMove is the next thing to do about a ramp.
 type RampMove struct {
 	Kind RampKind
-	// Step is the number of the step to make, from 1, and Weights are what it makes of the
+	// Step is the number of the step to make, from 1, and Weights are those that it gives to the
 	// channels that the ramp names.
 	Step    int
 	Weights []config.Weight

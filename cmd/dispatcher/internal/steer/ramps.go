@@ -119,7 +119,7 @@ func (s *Steerer) step(
 	return "", err
 }
 
-// byItself is a change that no operator made of a ramp as it was read.
+// byItself is a change that the dispatcher itself makes to a ramp as it was read.
 func byItself(r *ledger.Ramp, why string) ledger.RampChange {
 	return ledger.RampChange{By: by, Via: ledger.ViaItself, Why: why, Seen: r.ChangedAt}
 }

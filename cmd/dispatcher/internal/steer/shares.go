@@ -9,16 +9,17 @@ import (
 )
 
 const (
-	// carriedWithin is the period that the carried shares are of, as in "dispatcher status".
+	// carriedWithin is the period over which carried shares are counted, as in "dispatcher status".
 	carriedWithin = 5 * time.Minute
 	// carriedEvery is the time between two counts, which cost the database a third of a second at
 	// most.
 	carriedEvery = time.Minute
-	// leastCarried is how many messages of a route have a share: of fewer it is chance.
+	// leastCarried is the fewest messages of a route for which shares are shown: with fewer, chance
+	// decides.
 	leastCarried = 100
 )
 
-// countCarried sets the gauges of the carried shares, once each carriedEvery.
+// countCarried sets the gauges of the carried shares, once every carriedEvery.
 func (s *Steerer) countCarried(ctx context.Context, now time.Time) error {
 	if now.Sub(s.countedAt).Abs() < carriedEvery { // the clock may have been set back
 		return nil
