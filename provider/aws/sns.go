@@ -20,7 +20,7 @@ import (
 )
 
 // How far the time of a message may be from ours. SNS delivers a message again for up to an hour,
-// with the time of its publication. AWS advises to accept an hour.
+// with the time of its publication. AWS recommends an hour.
 const (
 	oldest = time.Hour + 5*time.Minute
 	newest = 5 * time.Minute
