@@ -56,7 +56,7 @@ func (a *Answer) Result(v Meaning, code string) provider.Result {
 
 // MaybeFromProxy reports whether a proxy or load balancer may answer with this status after it
 // passed the request on: 408 and 421 (RFC 9110 sections 15.5.9 and 15.5.20), 502, 503 and 504.
-// Envoy answers 503 if its connection to the API breaks. The outcome is then unknown, unless the
+// Envoy answers 503 if its connection to the API breaks. The outcome is then unknown, even if the
 // body holds a code of the API.
 func MaybeFromProxy(status int) bool {
 	switch status {
