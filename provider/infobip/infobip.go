@@ -94,9 +94,9 @@ type Config struct {
 //
 //	api_key_file           file with the API key
 //	from                   sender of messages that name none
-//	callback_auth          how callbacks prove themselves: url, basic, header, certificate, or a list,
-//	                       of which one is enough. The default is url if there are secrets; without
-//	                       any way, delivery reports are neither requested nor accepted
+//	callback_auth          how callbacks prove themselves: url, basic, header, certificate, or a
+//	                       list, of which one is enough. The default is url if there are secrets;
+//	                       without any way, delivery reports are neither requested nor accepted
 //	callback_secret_files  file with the secret of callbacks, or a list of two while it is exchanged,
 //	                       the new one first
 //	callback_user          user of basic

@@ -69,8 +69,8 @@ import (
 //	untyped_receipts      false (default) or true: receipts are recognised by their text if esm_class
 //	                      says nothing
 //	congestion            ignore (default) or honor: congestion_state narrows the window
-//	cancel                false (default) or true: the SMSC supports cancel_sm: the accepted parts of a
-//	                      message are cancelled after another part was rejected
+//	cancel                false (default) or true: the SMSC supports cancel_sm. The accepted parts of
+//	                      a message are then cancelled after another part was rejected
 //	query_after           sends query_sm for messages that have had no final receipt for that long;
 //	                      absent: never
 //	query_rate            such queries a second at most (10)
