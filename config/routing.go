@@ -193,7 +193,7 @@ var (
 	clarifies  = []string{"same_key", "lookup", "receipt"}
 )
 
-// Words that the code names.
+// Words that the code compares with.
 const (
 	untilSubmit  = "submit"
 	untilReceipt = "receipt"

@@ -111,10 +111,10 @@ var blameNames = [...]string{
 // String says it in words, for tests.
 func (b Blame) String() string { return blameNames[b] }
 
-// unfit reports whether a meaning makes its message provider.Result.Unfit, which spares the
-// channel. A refusal of the sender counts only if the message has its own sender. The channel's own
-// sender would be refused with every message, and a channel that refuses everything at once would
-// seem the least busy one.
+// unfit reports whether a meaning makes its message provider.Result.Unfit, so that it does not
+// count against the channel. A refusal of the sender counts only if the message has its own sender.
+// The channel's own sender would be refused with every message, and a channel that refuses
+// everything at once would seem the least busy one.
 func (a *Answer) unfit(v Meaning) bool {
 	return v.Outcome == provider.Refused &&
 		(v.Blame == OnMessage || v.Blame == OnSender && a.OwnSender)

@@ -107,7 +107,7 @@ func (c *conn) describe(entry *Submit, m *pdu.Message) {
 	entry.Receipt = asksReceipt(m)
 }
 
-// asksReceipt reports whether a final receipt is asked for.
+// asksReceipt reports whether the message requests a final receipt.
 func asksReceipt(m *pdu.Message) bool { return m.RegisteredDelivery&pdu.ReceiptMask != 0 }
 
 // answerSubmit answers at once or later. A refusal has no body (section 4.4.2).
