@@ -2,15 +2,15 @@ package admission
 
 import "time"
 
-// Ahead reports whether the counter's window begins later than any decision at now could open it.
-// Then the database's clock was ahead when the window was opened, and has been set back since.
-// Until the clock has caught up no other window is opened. A window of a second has no release
-// times before its start, see Moment.near; the rest of a longer window can be used.
+// Ahead reports whether the counter's window begins later than any process can open one at now.
+// This happens when the database's clock was ahead and has been set back. Until the clock has
+// caught up, no other window is opened. A window of a second has no release times before its start,
+// see Moment.near; the rest of a longer window can be used.
 func (c *Counter) Ahead(now time.Time) bool { return c.Start.After(now.Add(farthest)) }
 
 // Restart is the start of the window that replaces one that is ahead: the current window, or for a
 // limit of a second the next one, because it is not known what has left in the current second. A
-// day begins in zone.
+// day begins at midnight in zone.
 func (w Window) Restart(now time.Time, zone *time.Location) time.Time {
 	if w == Second {
 		return w.End(now, zone)
@@ -18,7 +18,7 @@ func (w Window) Restart(now time.Time, zone *time.Location) time.Time {
 	return w.Start(now, zone)
 }
 
-// FreeAt is how much of Free can be taken at a time.
+// FreeAt is how many of the Free units can be taken at now.
 func (c *Counter) FreeAt(now time.Time) int64 {
 	if c.Window == Second && c.Ahead(now) {
 		return 0

@@ -16,8 +16,8 @@ type Counter struct {
 	// lowered below Granted in mid-window: then it stays at Granted until the window ends.
 	Max int64
 	// Next is the release time of the next unit of a paced limit. For a sliding limit it is the
-	// theoretical arrival time of the generic cell rate algorithm (ITU-T I.371). It is kept when
-	// the window ends. The zero time is long ago.
+	// theoretical arrival time of the generic cell rate algorithm (ITU-T I.371). It is kept when the
+	// window ends. The zero time means that no unit has to wait.
 	Next time.Time
 	// Pace is the time between two units for which Next was computed; 0 when that is not known. If
 	// the limit has another pace now, Fit converts Next.

@@ -10,15 +10,16 @@ const EachTenant = "*"
 // Each reports whether the scope stands for one scope per tenant.
 func (s Scope) Each() bool { return s.Tenant == EachTenant }
 
-// Own is a limit of each tenant as the limit of one tenant.
+// Own turns a limit of each tenant into the limit of one tenant.
 func (l *Limit) Own(tenant string) Limit {
 	own := *l
 	own.Scope = Scope{Tenant: tenant}
 	return own
 }
 
-// Covering are the limits, of one channel or over all, that count a message of a tenant to a
-// number. A limit of each tenant is returned as the tenant's own.
+// Covering returns those limits that count a message of the tenant to the number. The given limits
+// are those of one channel, or those over all channels. A limit of each tenant is returned as the
+// tenant's own.
 func Covering(limits []Limit, tenant, number string) []Limit {
 	var out []Limit
 	for i := range limits {
@@ -36,9 +37,9 @@ func Covering(limits []Limit, tenant, number string) []Limit {
 	return out
 }
 
-// Find is the limit of a key, among those of one channel or over all. For a tenant without a limit
-// of its own it is the limit of each tenant, returned as the tenant's own. ok is false when there
-// is none.
+// Find returns the limit with key k. The given limits are those of one channel, or those over all
+// channels. For a tenant without a limit of its own it is the limit of each tenant, returned as the
+// tenant's own. ok is false when no limit is found.
 func Find(limits []Limit, k Key) (Limit, bool) {
 	at := slices.IndexFunc(limits, func(l Limit) bool { return l.Key() == k })
 	if at >= 0 {

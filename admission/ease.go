@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// How a rate reacts to throttling: additive increase, multiplicative decrease. It never
-// falls below a twentieth: there, the recovery between two decreases makes up for each of them.
+// How a rate reacts to throttling: additive increase, multiplicative decrease. It never falls below
+// a twentieth: from there, the recovery during easePause undoes one decrease.
 const (
 	easeStep     = 0.5         // part of the rate that is left after one throttling
 	easePause    = time.Second // throttled answers within it count once: they are of one burst
@@ -21,7 +21,7 @@ type Ease struct {
 	Until time.Time // nothing is submitted before: the provider's Retry-After; zero for none
 }
 
-// RateAt is the part of the full rate that may be used at a time.
+// RateAt is the part of the full rate that may be used at now.
 func (e Ease) RateAt(now time.Time) float64 {
 	if e.Since.IsZero() {
 		return 1
@@ -29,7 +29,7 @@ func (e Ease) RateAt(now time.Time) float64 {
 	return min(1, e.Rate+EaseRecovery*max(now.Sub(e.Since), 0).Seconds())
 }
 
-// SlowDown is the ease after the provider throttled at a time. Nothing is submitted for retryAfter.
+// SlowDown is the ease after the provider throttled at now. Nothing is submitted for retryAfter.
 // The ledger computes the same in its settlements; tests compare the two.
 func (e Ease) SlowDown(now time.Time, retryAfter time.Duration) Ease {
 	if e.Since.IsZero() || now.Sub(e.Since) >= easePause {
@@ -39,8 +39,8 @@ func (e Ease) SlowDown(now time.Time, retryAfter time.Duration) Ease {
 	return e
 }
 
-// RateOf is the part of its rate that a channel with these limits may use at a time. It is 1 when
-// no limit of the whole channel can be slowed down: then throttling only causes a pause.
+// RateOf is the part of its rate that a channel with these limits may use at now. It is 1 when no
+// limit of the whole channel can be slowed down: then throttling only causes a pause.
 func (e Ease) RateOf(limits []Limit, now time.Time) float64 {
 	if !slices.ContainsFunc(limits, func(l Limit) bool { return l.Scope == Scope{} && l.slows() }) {
 		return 1

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Need is what one message takes of the limits.
+// Need is what one message takes from the limits.
 type Need struct {
 	Lane     string
 	Segments int   // parts that an attempt would submit
@@ -122,8 +122,8 @@ func Take(m *Moment, accounts []Account, n *Need, r Release) {
 	}
 }
 
-// Tallies are those in which Take counts the message separately. Unspent money of the message goes
-// back to them as well; otherwise it would use up a share or a reserve.
+// Tallies are the tallies to which Take adds the message. Money that the message does not spend
+// goes back to them as well; otherwise it would use up a share or a reserve.
 func (a *Account) Tallies(m *Moment, n *Need) (t Tallies) {
 	if a.reserve(n.Lane) > 0 {
 		t.Lane = laneTally(n.Lane)
@@ -203,10 +203,10 @@ func (a *Account) latest(m *Moment, at time.Time) (latest, when time.Time, ok bo
 	return leaveBy, time.Time{}, true
 }
 
-// advance sets Next, the release time of the next unit, after a message got the release time given.
-// Another account may have made given later than this account needs. In a calendar window Next then
-// advances from the account's own release time, not from given: the release times in between are
-// free for other messages, and the window counts its units anyway.
+// advance sets Next, the release time of the next unit, after a message was given a release time.
+// Another account may have made that time later than this account needs. In a calendar window Next
+// then advances from the account's own release time instead: the release times in between are free
+// for other messages, and the window counts its units anyway.
 func (a *Account) advance(m *Moment, n *Need, given time.Time) {
 	cost := a.Cost(n)
 	switch {

@@ -68,7 +68,7 @@ type Limit struct {
 	Sliding bool
 	// Burst is how many units of a sliding limit may come at once, from 1 to Max. The pace after a
 	// burst is Max - Burst + 1 in each window, so that no span holds more than Max. The pace is at
-	// least Max/1024: a Burst nearer to Max counts as less.
+	// least Max/1024: a Burst closer to Max is reduced.
 	Burst int64
 	// Reserve keeps parts of the window for lanes.
 	Reserve []Reserve

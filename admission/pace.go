@@ -88,8 +88,8 @@ func (a *Account) heldLonger(m *Moment) time.Duration {
 	return max(last, 0) - time.Duration(portion(int64(max(last, 0)), int64(pace), int64(a.Pace)))
 }
 
-// held is how many units a sliding limit starts with when its pace changes. At the former pace, at
-// most recent units were let go within the last span.
+// held is how many units a sliding limit starts with when its pace changes. At the former pace, no
+// more than recent units left within the last span.
 func (a *Account) held(m *Moment) int64 {
 	ahead, former := int64(a.Next.Sub(m.Now)), a.span()/int64(a.Pace)
 	recent := portionUp(max(ahead+a.span(), 0), 1, int64(a.Pace))

@@ -100,9 +100,9 @@ type Policy interface {
 
 // Policies.
 type (
-	// Even gives each region its share of the last minute, divided by its processes, and each process
-	// an equal part of the rest. It needs no shared counter. Messages may have to wait while other
-	// processes have slots left.
+	// Even gives each region a part of the free units in proportion to its messages of the last
+	// minute. Its processes get equal parts of that, and all processes get equal parts of the rest. It
+	// needs no shared counter. Messages may have to wait while other processes have slots left.
 	Even struct{}
 	// Curve divides by processes x utilisation^Factor, which is less than the number of processes
 	// while little of the limit is used. In a spike the parts add up to more than the whole.

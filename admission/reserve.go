@@ -30,9 +30,9 @@ func (c *Counter) unused(lane string) int64 {
 	return max(c.reserve(lane)-c.Taken[laneTally(lane)], 0)
 }
 
-// Kept is how many units the reserves of other lanes keep from a lane now. They decay with the time
-// at which a message could leave, because a message that arrives after this window needs no slot in
-// it.
+// Kept is how many units the reserves of other lanes keep from a lane now. They decay towards the
+// last decision about this window, not towards its end: a message that comes later takes its slot
+// from the next window.
 func (c *Counter) Kept(lane string, m *Moment) int64 {
 	units := c.unusedByOthers(lane)
 	if units == 0 {

@@ -8,11 +8,11 @@ import (
 // ActiveLimit bounds the attempts in flight at once. Max 0 is no bound.
 type ActiveLimit struct {
 	Max int64
-	// Until is "submit": an attempt counts until its submit was answered, or "receipt": until a final
-	// receipt has come, or Hold is over.
+	// Until is "submit" or "receipt". With "submit" an attempt counts until its submit is answered,
+	// with "receipt" until a final receipt comes or Hold is over.
 	Until string
-	// Hold is how long a slot is kept: after an accepted submit until the receipt comes, and after
-	// a throttled one until the retry. 0 keeps none.
+	// Hold is the longest time that a slot is kept: after an accepted submit for the receipt, and
+	// after a throttled one for the retry. 0 keeps none.
 	Hold time.Duration
 }
 

@@ -152,7 +152,7 @@ func readSettings(v value, provider string) map[string]any {
 // Receipts says whether receipts of a channel are expected. The zero value is that of a document
 // that does not mention them: they are expected if the channel gets any.
 type Receipts struct {
-	// None expects none: accepted messages stay accepted.
+	// None means that no receipts are expected: accepted messages stay accepted.
 	None bool
 	// Within is how long after acceptance a receipt is waited for; after that the result stays
 	// unknown. 0 is DefaultReceiptsWithin.
@@ -202,9 +202,9 @@ func readReceipts(v value, active ActiveLimit) (r Receipts) {
 // secretKey finds settings that would put a secret into the document.
 var secretKey = regexp.MustCompile(`(?i)(password|passphrase|secret|token|api_?key|private_?key)$`)
 
-// exemption lists settings of one kind of provider that look like secrets but are none.
+// exemption lists settings of one kind of provider that look like secrets but are not.
 type exemption struct {
-	// account is the provider's word for the name of an account.
+	// account is the key of the account's name.
 	account string
 	// files is a key whose members map names of secrets to their files.
 	files string

@@ -25,9 +25,9 @@ var allZones = sync.OnceValue(func() map[string][]*time.Location {
 })
 
 // countryZones lists, after the code of each country, its zones by zone.tab of the IANA time zone
-// database; of zones that show the same time all year only one. Zones that the country's own
-// operators do not use, and one without subscribers, are left out (Asia/Urumqi, Europe/Simferopol,
-// Antarctica/Macquarie).
+// database. Of several zones that show the same time all year, one is listed. Zones that the
+// country's own operators do not use, and one without subscribers, are left out (Asia/Urumqi,
+// Europe/Simferopol, Antarctica/Macquarie).
 const countryZones = `
 	ac Atlantic/St_Helena ad Europe/Andorra ae Asia/Dubai af Asia/Kabul ag America/Antigua ai
 	America/Anguilla al Europe/Tirane am Asia/Yerevan ao Africa/Luanda ar

@@ -32,14 +32,13 @@ func ChannelPath(channel string) string {
 	return paths{}.below("channels", channel).path
 }
 
-// Diff lists what differs between two routings, in the order of the document after, with removed
-// values where they used to be. It compares meaning: the spelling of a number, the order of limits
-// and a default that is written out make no difference. The order of channels, routes and lanes
-// does, and so does the order of a route's members. Diff is empty exactly when the routings are
-// equal.
+// Diff lists what differs between two routings, in the order of after, with removed values where
+// they used to be. It compares meaning: the spelling of a number, the order of limits and a default
+// that is written out make no difference. The order of channels, routes and lanes does, and so does
+// the order of a route's members. Diff is empty exactly when the routings are equal.
 //
-// Of a channel, route or lane that only one of them has, values that are defaults are left out. A
-// setting that could be a secret is shown as Hidden on both sides.
+// Default values of a channel, route or lane that only one of the two has are left out. A setting
+// that could be a secret is shown as Hidden on both sides.
 func Diff(before, after *Routing) []Change {
 	old, now := pathsOf(before), pathsOf(after)
 	place := make(map[pathKey]int, len(now))
@@ -67,7 +66,7 @@ func Diff(before, after *Routing) []Change {
 	return out
 }
 
-// compareValues compares a value with its older counterpart; nil when it has none.
+// compareValues compares a value with its older counterpart. old is nil when there is none.
 func compareValues(old, now *pathValue) (Change, bool) {
 	c := Change{Path: now.path, To: now.shown}
 	switch {

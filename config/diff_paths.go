@@ -80,7 +80,7 @@ func pathsOfLimits(p paths, limits []admission.Limit) {
 	}
 }
 
-// limit collects the values of a limit, below a list of limits.
+// limit is the path of one limit, below the path of a list of limits.
 func (p paths) limit(k admission.Key) paths {
 	if k.Scope.Tenant != "" {
 		p = p.below("tenant", k.Scope.Tenant)
@@ -210,8 +210,8 @@ func throttledWord(r *Route) string {
 	return throttleds[0]
 }
 
-// pathsOfMembers lists the weights one by one. Effective weights are listed apart, and only where
-// they differ.
+// pathsOfMembers lists the weights one by one. Effective weights are listed separately, and only
+// where they differ.
 func pathsOfMembers(p paths, r *Route) {
 	if r.Weights == nil {
 		p.below("channels").set("[" + strings.Join(r.Channels, ", ") + "]")

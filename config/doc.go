@@ -10,7 +10,7 @@
 //	effects.go                              what a version adds: weights that health weighting
 //	                                        lowered
 //
-// The types of the routing are the only ones: package decide embeds them in what it computes
+// These types are the only model of the routing: package decide embeds them in what it computes
 // from them. The package turns text into checked values and says, in one sentence each, what is
 // wrong and what to do. It opens no connection and starts nothing. Whether the settings of a
 // channel suit its provider is for the adapter to say.

@@ -24,11 +24,11 @@ func DrawKeys(path string) ([]selector.Key, error) {
 }
 
 // CreateDrawKey creates a file with a new key that only its owner can read, and returns once it is
-// synced to disk. The error wraps fs.ErrExist when there is such a file. That file is left
-// unchanged, because draws may depend on it.
+// synced to disk. If the file exists, the error wraps fs.ErrExist, and the file is left unchanged,
+// because draws may depend on it.
 func CreateDrawKey(path string) error { return CreateSecret(path, NewDrawKey()) }
 
-// CreateSecret creates a file with text that only its owner can read, in the way of CreateDrawKey.
+// CreateSecret creates a file with text that only its owner can read, as CreateDrawKey does.
 func CreateSecret(path, text string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -89,8 +89,8 @@ func AddDrawKey(text string) string {
 }
 
 // AppendDrawKey inserts a new key from the system's random source below the first key of the text
-// of a key file, and returns it. It makes no draws until PromoteDrawKey moves it to the top, so
-// that every process can know it by then. The rest of the text stays unchanged.
+// of a key file, and returns it. The new key makes no draws until PromoteDrawKey moves it to the
+// top, so that every process can read it before. The rest of the text stays unchanged.
 func AppendDrawKey(text string) (changed string, added selector.Key, err error) {
 	lines, first := keyLines(text)
 	if len(first) == 0 {

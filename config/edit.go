@@ -55,8 +55,8 @@ func (d *Document) SetWeights(route string, weights []Weight) (*Document, error)
 	})
 }
 
-// SetState returns the document with another state for a channel. If the channel states none, the
-// key is added after its provider. It gives the guarantees of SetWeights.
+// SetState returns the document with another state for a channel. If the document gives the channel
+// no state, the key is added after its provider. It gives the guarantees of SetWeights.
 func (d *Document) SetState(channel string, state ChannelState) (*Document, error) {
 	if !slices.Contains(states, state) {
 		return nil, fmt.Errorf("state %q is unknown; use enabled or draining or disabled", state)

@@ -11,11 +11,12 @@ import (
 	"dispatcher/admission"
 )
 
-// SetLimit returns the document with another max for one limit, found by the key of the given
-// limit: that of a channel, or over all channels when no channel is named. If there is none, the
-// given limit is added at the end. Its currency and burst may be left out, as in a document. A
-// burst in the document that does not fit the new max becomes the default, so that an operator who
-// lowers a limit in a hurry need not think of it. It gives the guarantees of SetWeights.
+// SetLimit returns the document with another max for the limit that has the key of the given one.
+// It is a limit of the channel, or one over all channels when no channel is named. If there is no
+// such limit, the given one is added at the end. Its currency and burst may be left out, as in a
+// document. A burst in the document that does not fit the new max becomes the default, so that an
+// operator who lowers a limit in a hurry need not think of it. It gives the guarantees of
+// SetWeights.
 func (d *Document) SetLimit(channel string, limit admission.Limit) (*Document, error) {
 	if limit.Window == admission.Prepaid {
 		return nil, fmt.Errorf("a prepaid budget has no max to set: \"dispatcher budget top-up\" adds " +
@@ -187,8 +188,8 @@ func appendLimit(mapping *yaml.Node, at int, limit *admission.Limit) error {
 	return nil
 }
 
-// appendEntry adds an entry at the end of a document in block style that lacks its key. value gets
-// the style of the keys.
+// appendEntry adds an entry at the end of a document in block style, which must not have the key
+// yet. value gets the style of the keys.
 func (d *Document) appendEntry(
 	name string, value func(yaml.Style) *yaml.Node,
 ) ([]byte, error) {

@@ -126,9 +126,9 @@ func compareWeights(a, b selector.Weight) int {
 	)
 }
 
-// KeepEffects are the effects that remain when the document of after replaces that of before. Each
-// lowered channel keeps the same proportion of its new configured weight, so that no change of the
-// document undoes the reduction of a failing channel.
+// KeepEffects are the effects that remain when the document of after replaces the document of
+// before. Each lowered channel keeps the same proportion of its new configured weight, so that no
+// change of the document undoes the reduction of a failing channel.
 //
 // The proportion is as exact as a valid table allows: it is rounded to at most nine decimals, fewer
 // next to large weights, and is never below the floor of the new document, rounded up. Effects are
@@ -199,13 +199,13 @@ func (r *Route) places() int {
 	return 0
 }
 
-// scaled is a part of a weight, rounded to so many decimals, halves up.
+// scaled is a part of a weight, rounded half up to that many decimals.
 func scaled(w selector.Weight, part *big.Rat, places int) selector.Weight {
 	text := new(big.Rat).Mul(fraction(w), part).FloatString(places)
 	return selector.MustWeight(text) // not above w, and with no more decimals than fit
 }
 
-// scaledUp is a part of a weight, rounded up to so many decimals.
+// scaledUp is a part of a weight, rounded up to that many decimals.
 func scaledUp(w selector.Weight, part *big.Rat, places int) selector.Weight {
 	units := new(big.Rat).Mul(fraction(w), part)
 	units.Mul(units, tens(places))

@@ -40,7 +40,7 @@ const (
 	defaultGuardDays   = 7
 	defaultGuardDigits = 4
 	MaxGuardDays       = 31
-	// MaxGuardDigits leaves digits of every number unnamed, and bounds how much is stored.
+	// MaxGuardDigits keeps a part of every number private, and bounds how much is stored.
 	MaxGuardDigits = 6
 )
 

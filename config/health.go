@@ -22,7 +22,7 @@ type HealthReceipts struct {
 	Delivered int           // percent; a channel with fewer, by more than chance, is bad
 	Within    time.Duration // after the provider's answer
 	Window    time.Duration // of the messages that are counted
-	Least     int64         // fewer messages are no evidence
+	Least     int64         // with fewer messages nothing is concluded
 }
 
 // Defaults of health weighting.

@@ -21,7 +21,7 @@ type InboundSource struct {
 	// Name is the number, E.164 with plus or a short code, or the name of the channel.
 	Name   string
 	Tenant string
-	// Keywords that are nil are the same as in the document.
+	// Keywords that are nil are inherited from Inbound.Keywords.
 	Keywords Keywords
 }
 
@@ -40,8 +40,8 @@ var standardKeywords = Keywords{
 }
 
 // Keyword is the form in which a text is compared with keywords: in capitals, without leading and
-// trailing characters that are no letter or digit. It is empty for a text without letters and
-// digits.
+// trailing characters other than letters, digits and combining marks. It is empty for a text
+// without any of these.
 func Keyword(text string) string {
 	return strings.ToUpper(strings.TrimFunc(text,
 		func(r rune) bool {
@@ -108,7 +108,7 @@ func readSources(v value, standard Keywords, check func(value, string)) []Inboun
 // bare is a number without its plus, which some providers leave out.
 func bare(number string) string { return strings.TrimPrefix(number, "+") }
 
-// checkNumber takes a number that subscribers write to: E.164 with plus, or a short code.
+// checkNumber checks a number that subscribers write to: E.164 with plus, or a short code.
 func checkNumber(v value, s string) {
 	digits := bare(s)
 	long := digits != s

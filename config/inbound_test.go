@@ -28,7 +28,7 @@ func TestADocumentWithoutInboundHasTheUsualKeywords(t *testing.T) {
 	}
 }
 
-// YES may be the answer to a question and no request for messages. It means START only in a
+// YES may be the answer to a question and not a request for messages. It means START only in a
 // document that says so.
 func TestYesOptsNobodyInUnlessTheDocumentSaysSo(t *testing.T) {
 	t.Parallel()

@@ -292,7 +292,7 @@ func ParseMax(text string, unit admission.Unit) (int64, error) {
 }
 
 // CheckPrefix says what is wrong with a prefix of numbers; nil when nothing is. As in checkPrefix,
-// the error does not repeat it.
+// the error does not repeat the text.
 func CheckPrefix(text string) error {
 	if IsPrefix(text) {
 		return nil

@@ -31,7 +31,7 @@ func checkLimits(f fields, r *Route, known *scope) {
 	}
 }
 
-// reliedOn are the channels of a route, except those of weight 0 where shares are drawn.
+// reliedOn are the channels of a route, in mode weighted without those of weight 0.
 func (r *Route) reliedOn() []string {
 	var out []string
 	for i, name := range r.Channels {
@@ -42,7 +42,8 @@ func (r *Route) reliedOn() []string {
 	return out
 }
 
-// checkSegments checks limits that count segments or messages; a message takes one of the latter.
+// checkSegments checks limits that count segments or messages; a message takes one unit of a limit
+// in messages.
 func (r *Route) checkSegments(v value, l *admission.Limit, lanes []string, what string) {
 	size := int64(r.MaxSegments)
 	switch {

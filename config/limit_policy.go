@@ -81,7 +81,7 @@ func (r *Routing) settleBursts() {
 	}
 }
 
-// settleBurst does so for a limit of a channel, or over all channels when channel is empty.
+// settleBurst does this for one limit of a channel, or over all channels when channel is empty.
 func (r *Routing) settleBurst(l *admission.Limit, channel string) {
 	if !l.Sliding {
 		return

@@ -44,8 +44,8 @@ type paths struct {
 // plainStep is a step of a path that needs no quotes.
 var plainStep = regexp.MustCompile(`^[A-Za-z0-9_+-]+$`)
 
-// below collects the values of a key or name. A name with a dot is quoted, so that no two paths are
-// the same.
+// below is the path of a key or name below this one. A name with other characters than plainStep
+// allows, such as a dot, is quoted, so that no two paths are the same.
 func (p paths) below(names ...string) paths {
 	for _, name := range names {
 		if !plainStep.MatchString(name) {

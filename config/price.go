@@ -230,8 +230,8 @@ func IsPrefix(s string) bool {
 	return plus && isDigits(digits) && len(digits) <= 15 && digits[0] != '0'
 }
 
-// checkPrefix does not repeat what is wrong, because it may be the number of a person without its
-// plus. Nor does it name the key, if the prefix is one.
+// checkPrefix does not repeat the text in its error, because it may be the number of a person
+// without its plus. If the prefix is a key, the path of the error leaves it out.
 func checkPrefix(v value, s string) bool {
 	if IsPrefix(s) {
 		return true

@@ -67,7 +67,7 @@ func (v value) checkRates(r *Rates, channels []Channel) {
 	for i := range channels {
 		c := &channels[i]
 		if c.Price.Currency == "" || v.has(c.Price.Currency) {
-			continue // one has no price; the problem of the other has been reported
+			continue // it has no price, or its rate was read above
 		}
 		if _, ok := r.Rate(c.Price.Currency); !ok {
 			v.fail(`has no rate for %s, in which channel %s has its price; add what one %[1]s `+

@@ -116,7 +116,7 @@ func locate(root *yaml.Node, path, lines []string) (section, error) {
 	return s, nil
 }
 
-// indexOf finds a key of a mapping, or the item with this name of a list; -1 if absent.
+// indexOf finds a key of a mapping, or the item of a list with this name; -1 if absent.
 func indexOf(node *yaml.Node, step string) int {
 	for at := 0; at < len(node.Content); at += stride(node) {
 		head := resolve(node.Content[at])
@@ -233,8 +233,9 @@ func lastLine(node *yaml.Node) int {
 	return last
 }
 
-// moveComments moves the comments after lists and mappings to where the library writes them. It
-// would drop a comment after a block, and one after a key whose value begins with a bracket.
+// moveComments moves the comments after lists and mappings to where the library writes them.
+// Otherwise the library would drop a comment after a block, and one after a key whose value begins
+// with a bracket.
 func moveComments(node *yaml.Node) {
 	for at := 0; at < len(node.Content); at += stride(node) {
 		head, value := node.Content[at], valueAt(node, at)

@@ -279,7 +279,7 @@ type Tolerance int64
 // DefaultTolerance is two percentage points.
 const DefaultTolerance Tolerance = 2_000_000
 
-const maxTolerance = 100_000_000 // all
+const maxTolerance = 100_000_000 // 100 percentage points
 
 // Share is the tolerance as a share between 0 and 1.
 func (t Tolerance) Share() float64 { return float64(t) / maxTolerance }

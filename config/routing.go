@@ -20,7 +20,8 @@ type Routing struct {
 	Limits []admission.Limit
 	// Rates convert prices to one currency where they are compared; without them nothing is converted.
 	Rates Rates
-	// CountryGroups are the groups that lists of countries may name. The lists hold their members.
+	// CountryGroups are the groups that lists of countries may name. In Routing the lists hold their
+	// members instead.
 	CountryGroups map[string][]string
 	// Blocked says to which numbers nothing is sent.
 	Blocked Blocked
@@ -174,8 +175,8 @@ func (r *Routing) clone() *Routing {
 	return &out
 }
 
-// The words of the routing document. A new word is added here, next to the code that uses it, and
-// nowhere else.
+// The words of the routing document. A new word is added here and in the code that uses it, nowhere
+// else.
 var (
 	// providers: those with an HTTP API have their opener in internal/app.
 	providers = []string{
@@ -192,7 +193,7 @@ var (
 	clarifies  = []string{"same_key", "lookup", "receipt"}
 )
 
-// Words of a channel's limits.
+// Words that the code compares with.
 const (
 	untilSubmit  = "submit"
 	untilReceipt = "receipt"

@@ -63,7 +63,7 @@ func wordOf[W ~string](v value, what string, of []W) (W, bool) {
 	return "", false
 }
 
-// integer reads a whole number within bounds; 0 if it is none.
+// integer reads a whole number within bounds; 0 after a problem.
 func (v value) integer(low, high int64) int64 {
 	want := fmt.Sprintf("a whole number from %d to %d", low, high)
 	s, ok := v.raw(want)

@@ -190,8 +190,8 @@ func unknownVariables() error {
 	return errors.Join(problems...)
 }
 
-// refuseEmpty reports variables that are set to nothing although the default is something. If the
-// default is nothing, both mean the same.
+// refuseEmpty reports variables that are set to nothing although they have a default. Without a
+// default, empty and unset mean the same.
 func refuseEmpty() error {
 	var problems []error
 	for _, v := range variables() {

@@ -21,11 +21,12 @@ type StatusWebhook struct {
 	// own, and for events without a tenant.
 	Tenant string
 	URL    string
-	// Secrets sign requests with the first; receivers still accept the others.
+	// Secrets sign every request, each with a signature of its own, so that a receiver can change its
+	// secret.
 	Secrets [][]byte
 	// States are those that are sent; empty for all.
 	States []string
-	// MaxAge is the time during which an event is sent again until the receiver accepts it.
+	// MaxAge is how long an event is sent again while the receiver does not accept it.
 	MaxAge time.Duration
 	// AllowPrivate allows an address on this machine or in a private network, and plain HTTP.
 	AllowPrivate bool

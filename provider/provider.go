@@ -68,7 +68,7 @@ const DeadlinePassed = "expired"
 // channel may send it, unless parts were accepted. It does not count for the channel's health.
 const Uncomposed = "uncomposed"
 
-// TooLate reports whether a submission of which no byte has left may no longer start.
+// TooLate reports whether a submission that has not started may no longer start.
 func (s *Submission) TooLate(
 	now time.Time,
 ) bool {
@@ -85,8 +85,8 @@ func (s *Submission) Expired(now time.Time) bool {
 	return !s.Deadline.IsZero() && !now.Before(s.Deadline)
 }
 
-// Withheld is the code with which a submission of which no byte has left is refused now; empty if
-// it may start.
+// Withheld is the code with which a submission that has not started is refused now; empty if it may
+// start.
 func (s *Submission) Withheld(now time.Time) string {
 	switch {
 	case s.Expired(now):
@@ -97,7 +97,7 @@ func (s *Submission) Withheld(now time.Time) string {
 	return ""
 }
 
-// Begins is when a submission of which no byte has left can no longer start; zero for never.
+// Begins is when a submission that has not started can no longer start; zero for never.
 func (s *Submission) Begins() time.Time {
 	if s.Latest.IsZero() || !s.Deadline.IsZero() && s.Deadline.Before(s.Latest) {
 		return s.Deadline

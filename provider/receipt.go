@@ -52,7 +52,7 @@ func (s ReceiptState) String() string {
 	return fmt.Sprintf("ReceiptState(%d)", uint8(s))
 }
 
-// Final reports whether no other state can follow.
+// Final reports whether the provider regards the state as final.
 func (s ReceiptState) Final() bool { return s == Delivered || s == Undelivered }
 
 // Cause is why a message was not delivered, in words that are the same for all providers.

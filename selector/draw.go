@@ -94,8 +94,8 @@ const SaltSize = 16
 //
 //	HMAC-SHA-256(key, 0x00 || "salt" || 0x00 || id)
 //
-// A plain hash of it with other data can be checked by whoever is given the salt, and reveals
-// nothing of the data to anybody else. As of HMAC, its input is never that of a draw.
+// Whoever is given the salt can check a plain hash of the salt and other data; to anybody else the
+// hash reveals nothing about the data. As with HMAC, the input never equals that of a draw.
 func (d *Drawer) Salt(id string) (salt [SaltSize]byte) {
 	d.mac.Reset()
 	d.buf = append(d.buf[:0], "\x00salt\x00"...)
@@ -110,8 +110,8 @@ func (d *Drawer) Salt(id string) (salt [SaltSize]byte) {
 //
 //	HMAC-SHA-256(key, 0x00 || use || 0x00 || data)
 //
-// It never equals the input of a draw: message ids do not begin with a zero byte. use must not
-// contain one.
+// The input never equals that of a draw, because message ids do not begin with a zero byte. use
+// must not contain a zero byte.
 func (d *Drawer) HMAC(use string, data []byte) int64 {
 	d.mac.Reset()
 	d.buf = append(d.buf[:0], 0)

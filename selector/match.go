@@ -19,14 +19,14 @@ const grid = 64
 //   - A selector that compares magnitudes counts 1/(1+e^-x), where x is
 //     (label - selector)/|selector| for greaterThan and greaterThanEqual and
 //     (selector - label)/|selector| for lessThan and lessThanEqual. With selector 0, x is
-//     6, 0 or -6 after the sign of the difference. A label that is missing or no number
+//     6, 0 or -6, by the sign of the difference. A label that is missing or no number
 //     counts 0, as does a selector whose value is a text.
-//   - Selectors that share a key are terms of their own.
+//   - Selectors with the same key are separate terms.
 //   - A message without labels and selectors scores every channel 1.
 //
-// The first three are the default label and selector matching of the distribution modes that the
-// design follows, which leave the rest open. Matcher gives the same scores for many channels in a
-// third of the time.
+// The first three rules are the default label and selector matching of the distribution modes that
+// the design follows, which leave the rest open. Matcher gives the same scores for many channels in
+// a third of the time.
 func Match(labels map[string]Value, selectors []Selector, channel map[string]Value) float64 {
 	terms := len(labels) + len(selectors)
 	if terms == 0 {
@@ -84,8 +84,8 @@ func (s *Selector) excess(label float64) float64 {
 	return over / base
 }
 
-// logistic is 1/(1+e^-x), rounded to the grid. NaN, which only labels that are not finite lead to,
-// counts 0.
+// logistic is 1/(1+e^-x), rounded to the grid. NaN, which only infinite or NaN labels cause, counts
+// 0.
 func logistic(x float64) float64 {
 	if math.IsNaN(x) {
 		return 0

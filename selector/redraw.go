@@ -12,8 +12,8 @@ const firstRedraw = 2
 // their weights as size. An entry of weight 0 is never drawn and not listed.
 //
 // The order depends only on the drawer's key, the id and the weights. Whichever entries cannot take
-// the message, the first of the others in this order is each of them in exact proportion to their
-// weights.
+// the message, each of the others comes first among those that can, in exact proportion to its
+// weight.
 func (t *Table) Redraw(d *Drawer, id string, first int) []int {
 	left, size := t.without(first)
 	order := make([]int, 0, len(left))

@@ -1,6 +1,6 @@
 // Package tier divides the tests into two tiers. The fast tier is what go test ./... runs: it
-// touches every guarantee in some minutes. The long tier, switched on by LONG_TESTS=1,
-// runs every story in its full size and draws fresh seeds for properties. Only tests import it.
+// touches every guarantee in some minutes. The long tier, switched on by LONG_TESTS=1, runs every
+// test in its full size and draws fresh seeds for properties. Only tests import it.
 package tier
 
 import (
@@ -33,8 +33,8 @@ func Sample[T any](cases []T, n int) (some []T) {
 	return some
 }
 
-// LongOnly skips a story that runs in the long tier alone. Nothing else skips a test:
-// TestNothingIsSkippedButByTheTier holds every package to that.
+// LongOnly skips a test that runs in the long tier alone. Nothing else skips a test:
+// TestNothingIsSkippedButByTheTier checks every package.
 func LongOnly(t testing.TB) {
 	t.Helper()
 	if !Long() {
@@ -42,8 +42,8 @@ func LongOnly(t testing.TB) {
 	}
 }
 
-// LongestWait is how long a test waits for what has to happen. Only a test that fails waits so
-// long, so it is more than a loaded machine ever takes.
+// LongestWait is how long a test waits for what has to happen. It is more than a loaded machine
+// ever takes, so only a test that fails waits so long.
 const LongestWait = 90 * time.Second
 
 // fastSeed is the seed of every property in the fast tier, so that a fresh clone cannot fail by a

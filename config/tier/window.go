@@ -8,9 +8,9 @@ import (
 // business is the time zone in which the days of most tests end; the others use UTC.
 const business = "Europe/London"
 
-// OneWindow waits until no window of that length (a minute, an hour or a day) ends for a while, so
-// that a test that counts in one window does not cross into the next. It leaves a test 20 s of a
-// minute, a minute of an hour, and five minutes of a day.
+// OneWindow waits for the next window of that length (a minute, an hour or a day) if the current
+// one is about to end, so that a test that counts in one window does not cross into the next. It
+// leaves a test 20 s of a minute, a minute of an hour, and five minutes of a day.
 func OneWindow(t testing.TB, length time.Duration) {
 	t.Helper()
 	zone, err := time.LoadLocation(business)

@@ -72,8 +72,8 @@ func (k *keys) refresh(ctx context.Context) error {
 // errCredentials replaces the source's error, which may show addresses and names of roles.
 var errCredentials = errors.New("no credentials of AWS are available")
 
-// Send submits a message with one request. Credentials that have to be fetched first are fetched
-// before a byte leaves.
+// Send submits a message with one request. Missing or expiring credentials are fetched before its
+// first byte leaves.
 func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Result {
 	waiting, cancel := ctx, context.CancelFunc(func() {})
 	if begins := s.Begins(); !begins.IsZero() {
@@ -99,7 +99,7 @@ func (c *Channel) Capabilities() provider.Capabilities {
 	return provider.Capabilities{Receipts: receipts, KeyInReceipt: receipts}
 }
 
-// credentialTimeout bounds one question for credentials.
+// credentialTimeout bounds one request for credentials.
 const credentialTimeout = 5 * time.Second
 
 // defaultCredentials finds the credentials that AWS's own tools use. They are fetched when the

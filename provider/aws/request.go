@@ -20,7 +20,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// How long AWS keeps a message, in seconds (TimeToLive of SendTextMessage).
+// Bounds of how long AWS keeps a message (TimeToLive of SendTextMessage).
 const (
 	shortestValidity = 5 * time.Second
 	longestValidity  = 72 * time.Hour

@@ -19,8 +19,8 @@ import (
 	"dispatcher/provider"
 )
 
-// How far the time of a message may be from ours. SNS keeps the time of publication when it
-// delivers again, for an hour at most; AWS's own advice is the hour.
+// How far the time of a message may be from ours. SNS delivers a message again for up to an hour,
+// with the time of its publication. AWS recommends an hour.
 const (
 	oldest = time.Hour + 5*time.Minute
 	newest = 5 * time.Minute
@@ -81,8 +81,8 @@ func (c *Config) verify(callback *provider.Callback) (*envelope, error) {
 }
 
 // lines reports whether a value contains line breaks. Names and values are signed line by line, so
-// such a value could be cut into other fields. Only the message may contain some: it is JSON, in
-// which no line is a bare name.
+// such a value could be cut into other fields. Only the message may contain line breaks: it is
+// JSON, in which no line is a bare name.
 func (e *envelope) lines() bool {
 	subject := ""
 	if e.Subject != nil {

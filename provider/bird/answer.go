@@ -33,8 +33,8 @@ const (
 )
 
 // byCode reads an error of the REST API. parameter names the field at fault. Another provider may
-// accept a body that Bird refuses, for instance for its length. A status of web.MaybeFromProxy may
-// come from a proxy.
+// accept a body that Bird refuses, for instance for its length. With status 429, 5xx or one of
+// web.MaybeFromProxy, the code does not count.
 func byCode(a *web.Answer, code int, parameter string) provider.Result {
 	text := strconv.Itoa(code)
 	if a.Status == http.StatusTooManyRequests || a.Status/100 == 5 || web.MaybeFromProxy(a.Status) {

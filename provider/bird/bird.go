@@ -131,7 +131,7 @@ func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 	return cfg, web.JoinFaults(r.Err(), cfg.Web.Validate())
 }
 
-// id is a UUID, as the Channels API has them in its addresses.
+// id matches a UUID, the form of the ids in addresses of the Channels API.
 var id = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
 func (c *Config) check(r *settings.Reader) {

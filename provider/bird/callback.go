@@ -164,8 +164,8 @@ type claims struct {
 }
 
 // verify checks the sender; once is the ReplayID. The messages endpoint signs with a JWT and, the
-// older way, with an HMAC over the sorted query; the Channels API with an HMAC over the URL. A
-// callback with a JWT is accepted by that alone.
+// older way, with an HMAC over the sorted query; the Channels API with an HMAC over the URL. For a
+// callback with a JWT, the JWT alone decides.
 func (c *Config) verify(callback *provider.Callback) (once string, err error) {
 	if token := callback.Get(headerJWT); token != "" && c.API == Messages {
 		return c.verifyJWT(token, callback)

@@ -32,8 +32,8 @@ type message struct {
 
 var errNoSender = errors.New("the message names no sender, and the channel has none of its own")
 
-// Compose writes a submission. It names the alphabet, so that the billed text is the counted one:
-// otherwise the endpoint replaces characters.
+// Compose writes a submission. It names the alphabet, because the endpoint would otherwise replace
+// characters and bill another text than was counted.
 func (m messages) Compose(s *provider.Submission) (*web.Request, error) {
 	out := message{
 		Originator: strings.TrimPrefix(cmp.Or(s.From, m.cfg.From), "+"),

@@ -97,8 +97,9 @@ func (b *Breaker) Send(ctx context.Context, s provider.Submission) provider.Resu
 //     channel that takes nothing. Beyond maxUnfit messages in a row it is a failure.
 //   - A context that was cancelled, or that ended before a byte left, is ours: excluded. A deadline
 //     that passed without an answer is the provider's: failure.
-//   - A submission that was too late is ours: excluded. If a channel without free slots is broken,
-//     the answers to submissions that have a slot show it. After Close, refusals are ours, too.
+//   - A submission that was too late, or that the adapter cannot write (Uncomposed), is ours:
+//     excluded. If a channel without free slots is broken, the answers to submissions that have a
+//     slot show it. After Close, refusals and missing answers are ours, too.
 func (b *Breaker) class(ctx context.Context, id string, r *provider.Result) error {
 	switch r.Outcome {
 	case provider.Accepted, provider.Rejected:

@@ -172,7 +172,7 @@ func checkNotCounted(t *testing.T, uncounted provider.Result) {
 		send(down, breaker.Open)
 		for _, end := range []provider.Result{down, up} {
 			time.Sleep(time.Second + 1)
-			for range 20 { // each becomes the probe and then gives that up
+			for range 20 { // each takes the slot of the probe and frees it
 				send(uncounted, breaker.HalfOpen)
 				if ok, why := b.Ready(); !ok || why != provider.Probing {
 					t.Fatalf("ready %v %q, want a probe to be allowed", ok, why)

@@ -18,7 +18,7 @@ type Config struct {
 	// submits: a failure does not count once a later submit got a good answer.
 	Failures uint32
 	// Percent of failures among the submits of one Window, if at least Sample of them have been
-	// answered, opens it too (50 of 20 within 10s). A channel that fails every other message would
+	// answered, opens it too (50 % of 20 within 10s). A channel that fails every other message would
 	// never reach Failures in a row.
 	Percent uint32
 	Sample  uint32
@@ -43,9 +43,9 @@ type Change struct {
 }
 
 // Stats are how the latest submits of a state ended: those of the window, or of the row of failures
-// if that is longer. They are zero for a change to HalfOpen.
+// if that has more failures. They are zero for a change to HalfOpen.
 type Stats struct {
-	// Failures of Submits failed.
+	// Failures is how many of Submits failed.
 	Failures, Submits int
 	// Code is the most frequent Result.Code of the failures, and Coded how many of the latest
 	// 64 had it.

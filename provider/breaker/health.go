@@ -40,7 +40,7 @@ type health struct {
 	failed int              // failures since the last change of state
 }
 
-// row counts the failures since the last good answer to a submit that is later than all of them.
+// row counts failures in a row. A good answer to a submit later than all of them ends it.
 type row struct {
 	failures    uint64
 	first, last uint64 // the earliest and the latest of their submits
@@ -218,7 +218,7 @@ const maxUnfit = 100
 // kept in memory for its id. Use newUnfitRow.
 type unfitRow struct {
 	seed maphash.Seed
-	any  atomic.Bool // whether there are some; spares the lock of an accepted message
+	any  atomic.Bool // whether seen has entries; if not, an accepted message takes no lock
 
 	mu   sync.Mutex
 	seen []uint64 // guarded by mu; hashes of ids, one more than maxUnfit at most

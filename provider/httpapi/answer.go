@@ -25,8 +25,8 @@ type rule struct {
 	outcome   provider.Outcome
 }
 
-// verdicts are the errors of rules other than Accepted, and noID that of an acceptance without an
-// id. The gateway's own texts may contain the number.
+// meanings are the errors of outcomes other than Accepted, and noID that of an acceptance without
+// an id. The gateway's own texts may contain the number.
 var (
 	meanings = map[provider.Outcome]web.Meaning{
 		provider.Unknown:   web.Unknown("the description does not say what this answer means"),

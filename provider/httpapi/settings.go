@@ -52,7 +52,7 @@ type callback struct {
 //	from               sender of messages that name none
 //	secrets            {NAME: file}: what {secret:NAME} stands for
 //	alphabet           {gsm7: WORD, ucs2: WORD}: what {alphabet} stands for
-//	same_key_for       for how long the gateway sends only once what has the same {key}
+//	same_key_for       how long the gateway recognises a {key} and sends its message only once
 //	longest_validity   how long it keeps a message; needed by {validity_seconds}, {validity_minutes},
 //	                   {expires}
 //	request            method (POST), path, basic {user, password_file}, headers, query, and one of

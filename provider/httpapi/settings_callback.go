@@ -96,7 +96,7 @@ func (v *verification) settleHMAC(r *settings.Reader, signed string) {
 	}
 }
 
-// live reads the secrets that are valid at once.
+// live reads the secrets that are valid at the same time.
 func (p parser) live(r *settings.Reader, key string) []string {
 	return web.SecretsBy(r, key, p.readFile,
 		func(_ string, content []byte) (string, error) { return oneLine(content) })

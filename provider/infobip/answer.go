@@ -138,7 +138,7 @@ func (c *Config) lookup(key string) web.Lookup {
 	}
 }
 
-// logs are entries of the log. An answer without the list is no answer.
+// logs are entries of the log. An answer without the list cannot be used.
 type logs struct {
 	Results *[]struct {
 		MessageID string `json:"messageId"`

@@ -2,8 +2,8 @@
 // description 3.210.
 //
 // It writes submissions under ids of our own, reads the answers, looks messages up in the logs by
-// those ids and understands delivery reports and inbound messages. Connections, deadlines and
-// redaction are package provider/web's.
+// those ids and understands delivery reports and inbound messages. Package provider/web handles
+// connections, deadlines and redaction.
 package infobip
 
 import (
@@ -16,7 +16,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// longestValidity is Infobip's maximum; it shortens longer ones to it.
+// longestValidity is Infobip's maximum, to which it shortens longer validities.
 const longestValidity = 48 * time.Hour
 
 // Channel is an account at Infobip.
@@ -94,19 +94,18 @@ type Config struct {
 //
 //	api_key_file           file with the API key
 //	from                   sender of messages that name none
-//	callback_auth          how callbacks prove themselves: url, basic, header, certificate, or a list
-//	                       of which one is enough; url when there are secrets, otherwise none: then
-//	                       delivery reports are neither asked for nor accepted
+//	callback_auth          how callbacks prove themselves: url, basic, header, certificate, or a
+//	                       list, of which one is enough. The default is url if there are secrets;
+//	                       without any way, delivery reports are neither requested nor accepted
 //	callback_secret_files  file with the secret of callbacks, or a list of two while it is exchanged,
 //	                       the new one first
 //	callback_user          user of basic
 //	callback_header        name of the header field that holds the secret
-//	absence_is_certain     true takes a lookup without result for "not taken". Infobip does not say
-//	                       how soon a message can be found in its logs, so that it is left open by
-//	                       default
+//	absence_is_certain     true treats a lookup without a result as "not taken". By default such a
+//	                       lookup decides nothing, because Infobip does not say how soon its logs
+//	                       show a message
 //
-// and those of web.ParseConfig, of which base_url is needed: each account has an address of its
-// own.
+// and those of web.ParseConfig. base_url is required, because each account has its own address.
 func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 	r := settings.New(values, o.ReadFile)
 	cfg := Config{

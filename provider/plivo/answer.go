@@ -73,8 +73,9 @@ var ofChannel = []struct {
 // documented answer about the destination.
 var ofRecipient = []string{"dst", "destination", "phone"}
 
-// beside are words for the recipient that, with a fault of the sender, mean both together: they are
-// equal, or one is not allowed for the other. A "phone number" may be the sender's own.
+// beside are words for the recipient. In a sentence about the sender they mean that the two do not
+// fit together: they are equal, or one is not allowed for the other. A "phone number" may be the
+// sender's own.
 var beside = []string{"dst", "destination"}
 
 // blame reads a 400: "a parameter is missing or is invalid", so nothing was queued. The message is

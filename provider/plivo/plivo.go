@@ -49,8 +49,8 @@ type Config struct {
 	// front.
 	AuthID     string
 	AuthTokens []string
-	// MainTokens are the tokens of the main account, if AuthID is a subaccount: its token alone signs
-	// some callbacks.
+	// MainTokens are the tokens of the main account, if AuthID is a subaccount: some callbacks are
+	// signed with the main account's token alone.
 	MainTokens []string
 	// From is the sender of messages without one: a number, a short code or an alphanumeric sender.
 	From string

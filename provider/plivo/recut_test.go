@@ -151,7 +151,7 @@ func (c *captured) moved(t rapid.TB, all []webtest.Field) {
 			}
 		}
 	}
-	if nonce, rest, ok := strings.Cut(c.nonce, "0"); ok { // or later
+	if nonce, rest, ok := strings.Cut(c.nonce, "0"); ok { // the form ends in the nonce
 		c.try(t, c.url, rest, webtest.Encode(append(append([]webtest.Field{}, all[:len(all)-1]...),
 			webtest.Field{
 				Name: all[len(all)-1].Name, Value: all[len(all)-1].Value + "." + nonce + "0",

@@ -37,7 +37,7 @@ type outbound struct {
 	Log       string `json:"log,omitempty"`
 }
 
-// api writes requests and reads answers. It is pure but for the clock that now reads.
+// api writes requests and reads answers. It is pure except for the clock that now reads.
 type api struct {
 	cfg    Config
 	path   string
@@ -60,7 +60,7 @@ func newAPI(cfg Config, now func() time.Time) *api {
 	}
 }
 
-// Compose sends a message. Plivo takes the alphabet that the text needs.
+// Compose writes a submission. Plivo chooses the alphabet that the text needs.
 func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	if err := fits(s.Text); err != nil {
 		return nil, err
@@ -126,12 +126,12 @@ var (
 	afterTo   = []string{"TotalAmount", "TotalRate", "Type", "Units"}
 )
 
-// agrees reports whether a form is the one accepted cut of its signed text.
-// A message of a subscriber has, in the order of the names, From, MessageUUID, Text, To and its
-// cost. Only Text comes from outside. It begins at the first "Text" after the message's UUID and
-// ends at the last "To", because no other field in between has these names. A status callback has
-// no Text and no other value from outside. The name of its sender, which precedes the UUID, may
-// look like a field, TextLocal for example: the search for the other fields leaves it out.
+// agrees reports whether a form has the fields of its signed text, cut in the one accepted way. A
+// message of a subscriber has, in the order of the names, From, MessageUUID, Text, To and its cost.
+// Only Text comes from outside. It begins at the first "Text" after the message's UUID and ends at
+// the last "To", because no other field in between has these names. A status callback has no Text
+// and no other value from outside. The name of its sender, which precedes the UUID, may look like a
+// field, TextLocal for example: the search for the other fields leaves it out.
 func agrees(form url.Values, signed string) bool {
 	for name, values := range form {
 		if len(values) != 1 || !namePattern.MatchString(name) {

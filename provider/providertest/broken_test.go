@@ -12,7 +12,6 @@ import (
 )
 
 // Each of these breaks one rule of provider.Channel and keeps the others.
-// resendingSender sends again if it got no answer.
 
 // resendingSender sends again when it got no answer.
 type resendingSender struct{ provider.Channel }

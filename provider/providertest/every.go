@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// IsNth is true for every n-th call; never for 0.
+// IsNth reports whether call n is a multiple of every; never if every is 0.
 func IsNth(n uint64, every int) bool { return every > 0 && n%uint64(every) == 0 }
 
-// Within is true for that part of the calls, evenly; a ratio of zero is all.
+// Within counts a call and is true for that ratio of the calls, evenly spread. A ratio of 0 means
+// all.
 func Within(calls *atomic.Uint64, ratio float64) bool {
 	n := float64(calls.Add(1))
 	return ratio <= 0 || math.Floor(n*ratio) > math.Floor((n-1)*ratio)
@@ -23,7 +24,8 @@ type Rate struct {
 	taken  int   // in that second; guarded by mu
 }
 
-// Exceeds reports whether a call at now is beyond most calls in its second; never for 0.
+// Exceeds counts a call at now and reports whether its second now has more calls than the bound
+// most; never if most is 0.
 func (r *Rate) Exceeds(most int, now time.Time) bool {
 	if most <= 0 {
 		return false

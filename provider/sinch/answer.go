@@ -131,7 +131,7 @@ func causeOf(status string, code int) provider.Cause {
 	return provider.Unspecified
 }
 
-// Find lists the batches with the key of the last 24 hours, which is the API's default.
+// Find lists the batches with the key. By default the API lists those of the last 24 hours.
 func (c *Channel) Find(ctx context.Context, key string) provider.LookupResult {
 	return c.LookUp(ctx, key, c.cfg.lookup(key))
 }
@@ -152,7 +152,7 @@ func (c *Config) lookup(key string) web.Lookup {
 	}
 }
 
-// page is one page of a list of batches. An answer without the list is no answer.
+// page is one page of a list of batches. An answer without the list cannot be used.
 type page struct {
 	Batches *[]struct {
 		ID              string `json:"id"`

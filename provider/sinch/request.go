@@ -79,9 +79,9 @@ func expiry(validity, now time.Time) string {
 	return validity.UTC().Format(timeFormat)
 }
 
-// literal keeps Sinch from reading "${name}" in a text as a parameter, which it would replace, or
-// fail over with code 405: each dollar sign before a brace becomes a parameter whose value is a
-// dollar sign.
+// literal keeps Sinch from reading "${name}" in a text as a parameter, which it would replace or
+// reject with code 405. Each dollar sign before a brace becomes a parameter whose value is a dollar
+// sign.
 func literal(text string) (string, map[string]parameter) {
 	if !strings.Contains(text, "${") {
 		return text, nil

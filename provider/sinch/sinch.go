@@ -1,9 +1,9 @@
 // Package sinch is the adapter for the SMS REST API of Sinch: /xms/v1 of the API description 1.0,
-// with callbacks signed by HMAC as its release notes have it since 2025-02-13.
+// with callbacks signed by HMAC, as in its release notes since 2025-02-13.
 //
 // It writes a message as a batch of one recipient, reads the answers, looks batches up by our
-// reference and understands signed callbacks. Connections, deadlines and redaction are package
-// provider/web's.
+// reference and understands signed callbacks. Package provider/web handles connections, deadlines
+// and redaction.
 package sinch
 
 import (
@@ -71,8 +71,9 @@ type Config struct {
 //	from                   sender of messages that name none
 //	callback_secret_files  file with the HMAC secret of callbacks, or a list of two while it is
 //	                       exchanged; without it delivery reports are neither requested nor accepted
-//	absence_is_certain     true takes a lookup without result for "not taken". Sinch does not say how
-//	                       soon a batch can be found, so that it is left open by default
+//	absence_is_certain     true treats a lookup without a result as "not taken". By default such a
+//	                       lookup decides nothing, because Sinch does not say how soon a batch can be
+//	                       found
 //
 // and those of web.ParseConfig.
 func ParseSettings(values map[string]any, o web.Environment) (Config, error) {

@@ -164,7 +164,8 @@ type SourceRule struct {
 type DestRule struct {
 	// To are the leading digits of recipients; empty matches every recipient.
 	To []string
-	// Replace, if not nil, replaces those digits: "0" makes national numbers of those of a country.
+	// Replace, if not nil, replaces those digits: "0" turns the numbers of a country into national
+	// ones.
 	Replace *string
 	// TON and NPI are sent with the number; nil uses those of the channel.
 	TON, NPI *byte

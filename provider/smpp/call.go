@@ -45,7 +45,7 @@ type call struct {
 	// at or after first.latest.
 	first    *call     // guarded by session.mu
 	started  bool      // guarded by session.mu
-	latest   time.Time // guarded by session.mu; zero does not bound
+	latest   time.Time // guarded by session.mu; zero sets no bound
 	sequence uint32    // guarded by session.mu
 	// order counts the submits of the session from 1; zero until sequence is set.
 	order    uint64

@@ -22,7 +22,7 @@ type Client struct {
 	pool    *pool
 	calls   callPool
 	links   []*link
-	queries *receiptQueries // nil unless receipts that do not come are asked for
+	queries *receiptQueries // nil unless missing receipts are queried
 
 	leave context.CancelFunc // links unbind and end
 	abort context.CancelFunc // links end at once

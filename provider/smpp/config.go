@@ -86,8 +86,8 @@ const (
 // Config describes one channel. ParseSettings documents the keys of the routing document that fill
 // it. The zero value of an optional field means its default.
 type Config struct {
-	// Kind of provider, as named in the routing document; "smpp" unless set. A channel of another
-	// kind does not send the rest of a text.
+	// Kind of provider, as named in the routing document; "smpp" unless set. It is part of Result.Cut,
+	// so a channel of another kind does not send the rest of a text.
 	Kind string
 	// Addresses are host:port pairs, tried in turn. Each bind starts with a different one.
 	Addresses []string

@@ -219,7 +219,7 @@ func (p *plan) appendHeader(dst []byte, m *pdu.Message, number byte) []byte {
 	return dst
 }
 
-// DefaultKind is Config.Kind unless set.
+// DefaultKind is the default of Config.Kind.
 const DefaultKind = "smpp"
 
 // Cut is the fingerprint of a text as this channel would split it to send some of its parts. It

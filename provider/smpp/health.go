@@ -113,8 +113,9 @@ func (p *pool) isUnhealthy(s *session) bool {
 	return s.slots.unhealthy
 }
 
-// takesNew reports whether s gets new messages; mu is held. An unhealthy session gets a probe now
-// and then, unless all are unhealthy: the breaker decides about the channel as a whole.
+// takesNew reports whether s gets new messages; mu is held. An unhealthy session gets only a probe
+// now and then. If all are unhealthy, all take messages, because the breaker decides about the
+// channel as a whole.
 func (p *pool) takesNew(s *session, now time.Time) bool {
 	return !s.slots.unhealthy || p.unhealthy == len(p.sessions) ||
 		s.slots.used == 0 && !now.Before(s.slots.probeAt)

@@ -112,7 +112,7 @@ func TestAnswersToEarlierSubmitsDoNotSpeakForABind(t *testing.T) {
 	t.Parallel()
 	const every = 50
 	for name, test := range map[string]struct {
-		step uint64 // one refused submit in so many
+		step uint64 // one submit in that many is refused
 		want bool
 	}{
 		"all are refused": {1, true}, "one in fifty is refused": {every, false},

@@ -108,7 +108,8 @@ const (
 	concatenation16 = 0x08
 )
 
-// place is zero for numbers that are no valid part (section 9.2.3.24.1: ignore such an element).
+// place is zero for numbers that do not name a valid part (section 9.2.3.24.1: ignore such an
+// element).
 func place(group uint16, number, total byte) header {
 	if number == 0 || number > total {
 		return header{}

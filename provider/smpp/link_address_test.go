@@ -63,7 +63,7 @@ func (h *hosts) startAt(t *testing.T, addresses ...string) *Client {
 	return c
 }
 
-// TestAHostThatBindsAndDropsIsAvoided: a load balancer in front of a dead host behaves so.
+// TestAHostThatBindsAndDropsIsAvoided: a load balancer in front of a dead host behaves like this.
 func TestAHostThatBindsAndDropsIsAvoided(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,8 +16,8 @@ const (
 	// maxReference is the longest message_id that is read. The standard allows 64 octets (section
 	// 5.2.23); some peers use more.
 	maxReference = provider.MaxReference
-	// maxReceiptWord and maxReceiptDigits bound each half of a receipt's code: UNDELIVERABLE is as
-	// long as any, and no number of a subscriber is as short.
+	// maxReceiptWord and maxReceiptDigits bound each half of a receipt's code: no word is longer than
+	// UNDELIVERABLE, and no subscriber's number has so few digits.
 	maxReceiptWord, maxReceiptDigits = 13, 5
 )
 
@@ -66,7 +66,8 @@ func stateWord(value uint16) string {
 
 // carriesReceipt recognises a receipt by the message type in esm_class (section 5.2.12). Some SMSCs
 // leave it at "default" and only name the message and its state, or not even that: see
-// Config.UntypedReceipts. Others name the messages of subscribers, which have no state.
+// Config.UntypedReceipts. Others put a message id into the messages of subscribers, too, which have
+// no state.
 func (c *Config) carriesReceipt(m *pdu.Message, text []byte) bool {
 	switch m.ESMClass & pdu.ESMClassTypeMask {
 	case pdu.ESMClassReceipt, pdu.ESMClassIntermediate:

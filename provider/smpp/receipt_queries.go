@@ -31,7 +31,7 @@ type receiptQueries struct {
 
 	mu        sync.Mutex
 	postponed *awaitedReceipt  // due, and without a slot; guarded by mu
-	queue     []awaitedReceipt // in the order of due, that of acceptance; guarded by mu
+	queue     []awaitedReceipt // in the order of due; guarded by mu
 	open      map[string]bool  // references without a final receipt; guarded by mu
 }
 
@@ -84,9 +84,9 @@ func (q *receiptQueries) received(reference string) {
 	delete(q.open, reference)
 }
 
-// run queries one message after the other until ctx ends, at most at its pace and only into free
-// slots. The pace holds even if the SMSC answers fast, so that an hour of missing receipts does not
-// become a burst of queries.
+// run queries one message after the other until ctx ends, with a pause of pace, and only while a
+// slot is free. The pace holds even if the SMSC answers fast, so that an hour of missing receipts
+// does not become a burst of queries.
 func (q *receiptQueries) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()

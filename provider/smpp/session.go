@@ -12,8 +12,8 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// flushGrace is how long the working direction of a broken connection may finish: answers that have
-// arrived are read, a last generic_nack is written.
+// flushGrace is how long the working direction of a broken connection has to finish: answers that
+// have arrived are read, and a last generic_nack is written.
 const flushGrace = time.Second
 
 // Reasons for which a session ends.
@@ -217,8 +217,8 @@ func (s *session) wait(ctx context.Context, c *call) {
 }
 
 // watch sets the alarm for the time from which a queued call may not leave any more, unless it is
-// set for an earlier one. Without it, calls would wait for the writer, which looks at the queue
-// between two writes and so not while the peer does not read. mu is held.
+// set for an earlier one. Without the alarm, calls would wait for the writer, which checks the
+// queue between two writes, so not while the peer does not read. mu is held.
 func (s *session) watch(c *call) {
 	until := c.leavesUntil()
 	if until.IsZero() || !s.alarmAt.IsZero() && !until.Before(s.alarmAt) {

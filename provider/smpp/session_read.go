@@ -240,7 +240,7 @@ func (s *session) receipt(m *pdu.Message) (provider.Receipt, bool) {
 
 // handOver passes a receipt to OnReceipt. The response is written when OnReceipt answers, from any
 // goroutine, and not at all if the session has ended: the SMSC then repeats the receipt over
-// another one.
+// another session.
 func (s *session) handOver(r provider.Receipt, response pdu.Command, sequence uint32) error {
 	if s.unanswered.Load() >= maxUnanswered { // only the reader adds to it
 		return s.respond(response, pdu.StatusReceiverTemporary, sequence)

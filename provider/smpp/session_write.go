@@ -90,8 +90,8 @@ func (s *session) take(buf []byte, spans []span) (_ []byte, _ []span, left bool)
 	return buf, spans, false
 }
 
-// writeFailed ends the submits of a write of which only n octets left: those that start after them
-// were not sent. Under TLS n is not exact, so all of them stay Unknown.
+// writeFailed ends submits of a write that sent only n octets: those that start after them were not
+// sent. Under TLS n is not exact, so all of them stay Unknown.
 func (s *session) writeFailed(spans []span, n int) {
 	if !s.exact {
 		return

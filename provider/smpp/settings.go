@@ -19,8 +19,8 @@ import (
 //	system_type           empty unless the carrier wants one
 //	interface_version     "3.3", "3.4" (default) or "5.0"
 //	address_range, addr_ton, addr_npi   of the bind; empty and 0 unless the carrier wants them
-//	bind                  transceiver or transmitter_receiver, which is all that 3.3 knows; the
-//	                      default is the first that the version has
+//	bind                  transceiver (default) or transmitter_receiver; with 3.3 only the latter,
+//	                      which is then the default
 //	binds                 connections held at once (1)
 //	window                unanswered submits for each bind (100)
 //	enquire_link          interval (30s)
@@ -46,7 +46,7 @@ import (
 //	schedule              how long the SMSC keeps each message back; absent: not at all
 //	validity              of messages that name none, such as 24h
 //	longest_validity      longer ones are shortened to it (63 weeks)
-//	validity_format       absolute (default) or relative, of schedule too
+//	validity_format       absolute (default) or relative; also applies to schedule
 //	alphabet              behind data_coding 0: gsm7 (default), latin1 or ascii
 //	shift_locking, shift_single   national tables that may be used, such as [turkish, portuguese];
 //	                              none unless set
@@ -66,11 +66,11 @@ import (
 //	receipt_meanings      {"UNDELIV/012": absent}: pending, delivered, undelivered, or a cause, for a
 //	                      word, an error such as "/012", or both
 //	receipt_errors        own (default) or gsm: err in the text of receipts is a MAP error
-//	untyped_receipts      false (default) or true: receipts are told by their text where esm_class
+//	untyped_receipts      false (default) or true: receipts are recognised by their text if esm_class
 //	                      says nothing
 //	congestion            ignore (default) or honor: congestion_state narrows the window
-//	cancel                false (default) or true: the SMSC answers cancel_sm, with which the
-//	                      accepted parts of a message are taken back when another is rejected
+//	cancel                false (default) or true: the SMSC supports cancel_sm. The accepted parts of
+//	                      a message are then cancelled after another part was rejected
 //	query_after           sends query_sm for messages that have had no final receipt for that long;
 //	                      absent: never
 //	query_rate            such queries a second at most (10)
@@ -147,7 +147,7 @@ func ParseSettings(values map[string]any, readFile func(string) ([]byte, error))
 	return cfg, cfg.Validate()
 }
 
-// The words of the settings that choose.
+// The words of settings that offer a choice.
 var (
 	versions = map[string]byte{
 		"3.3": pdu.Version33, "3.4": pdu.Version34, "5.0": pdu.Version50,

@@ -80,7 +80,7 @@ func readMeanings(r *settings.Reader, key string) ReceiptMeanings {
 	return table
 }
 
-// meaningOf reads a state, or a cause, which is of Undelivered.
+// meaningOf reads a state, or a cause, which implies Undelivered.
 func meaningOf(word string) (ReceiptMeaning, bool) {
 	for _, state := range []provider.ReceiptState{
 		provider.Pending, provider.Delivered, provider.Undelivered,

@@ -82,7 +82,7 @@ func splitUCS2(text string, reference sms.Reference) []string {
 }
 
 // Codings that carry a message class (section 5.2.19, which points to 3GPP TS 23.038 section 4).
-// The default alphabet has the group "message class" of its own; UCS-2 has one within "general data
+// For the default alphabet it is the group "message class", for UCS-2 one value of "general data
 // coding".
 const (
 	codingGSMWithClass  byte = 0xF0

@@ -223,7 +223,7 @@ func written(s sms.Shift) []string {
 func TestTablesHoldAsManyCharactersAsTheStandard(t *testing.T) {
 	t.Parallel()
 	locking := map[sms.Language]int{
-		sms.Spanish: 127, // with the default alphabet it does
+		sms.Spanish: 127, // those of the default alphabet, which Spanish uses
 		sms.Turkish: 127, sms.Portuguese: 127, sms.Bengali: 114, sms.Gujarati: 120, sms.Hindi: 127,
 		sms.Kannada:   120,
 		sms.Malayalam: 120, sms.Oriya: 116, sms.Punjabi: 110, sms.Tamil: 102, sms.Telugu: 120,

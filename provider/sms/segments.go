@@ -68,8 +68,8 @@ func (s *Size) isBetter(o *Size) bool {
 	return s.Units < o.Units
 }
 
-// count counts septets, and stops at the first character that the tables lack or if there are more
-// segments than most.
+// count counts septets, and stops at the first character that the tables lack, or once the text
+// needs more segments than the bound most.
 func (s Shift) count(text string, ref Reference, most int) (Size, bool) {
 	single, each := s.Capacity(ref)
 	p := packer{each: each}

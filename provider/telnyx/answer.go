@@ -24,7 +24,7 @@ type refusal struct {
 	Errors []fault `json:"errors"`
 }
 
-// fault is one error. Its code is a number written as a text, in some answers a number.
+// fault is one error. Its code is a number in quotes, in some answers without quotes.
 type fault struct {
 	Code   json.RawMessage `json:"code"`
 	Source struct {
@@ -108,7 +108,7 @@ func withRateLimitReset(a *web.Answer, r provider.Result) provider.Result {
 	return r
 }
 
-// longestReset is more than any rate limit: a larger number is another kind of time.
+// longestReset is longer than any rate limit, in seconds: a larger number is another kind of time.
 const longestReset = 24 * 60 * 60
 
 // meanings are the codes of POST /v2/messages (API errors, and the Messaging Error Code Reference).

@@ -130,7 +130,7 @@ var causes = map[string]provider.Cause{
 	"30007": provider.Spam,          // filtered
 	"30008": provider.Unspecified,   // unknown error
 	"30009": provider.NetworkError,  // missing segment
-	"30010": provider.Unspecified,   // dearer than the price allowed
+	"30010": provider.Unspecified,   // above the allowed price
 	"30018": provider.BadSender,     // sender needs registration
 	"30024": provider.BadSender,     // numeric sender not provisioned
 	"30032": provider.BadSender,     // toll-free number not verified

@@ -111,7 +111,7 @@ func (f fields) first(names ...string) string {
 
 // readFields reads the form whose signed parameters are given or, without them, a JSON object with
 // the same names. Which of the two it is depends on what was signed, because the content type is
-// not. The caller has verified it.
+// not signed. The caller has verified the signature.
 func readFields(call *provider.Callback, parameters *string) (fields, error) {
 	f := fields{}
 	if parameters == nil {

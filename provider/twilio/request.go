@@ -29,7 +29,7 @@ const (
 // connection. A fragment is neither sent nor signed.
 const retries = "#rc=5&rp=ct,rt,5xx"
 
-// api writes requests and reads answers. It is pure but for the clock that now reads.
+// api writes requests and reads answers. It is pure except for the clock that now reads.
 type api struct {
 	cfg    Config
 	path   string
@@ -96,14 +96,14 @@ func (a *api) sender(form url.Values, from string) error {
 // signed text itself, and a form that differs from them is refused. Only Twilio's own cut is
 // accepted.
 
-// agrees reports whether a form, which has no name twice, is the one accepted cut of its signed
-// text.
-// A message of a subscriber has, in the order of the names, AddOns, ApiVersion, Body, From and the
-// rest. Only Body comes from outside. It ends at the last From, because the fields after Body have
-// no other one; so the subscriber's words stay within Body, even if they look like fields. A status
-// callback has no Body and no other value from outside: each field is found in the text by its
-// pattern. The name of its sender may look like a field, BodyShop for example, and is left out of
-// the search. The two kinds differ before the first From, where no status has a Body.
+// agrees reports whether a form, which has no name twice, has the fields of its signed text, cut in
+// the one accepted way. A message of a subscriber has, in the order of the names, AddOns,
+// ApiVersion, Body, From and the rest. Only Body comes from outside. It ends at the last From,
+// because the fields after Body have no other one; so the subscriber's words stay within Body, even
+// if they look like fields. A status callback has no Body and no other value from outside: each
+// field is found in the text by its pattern. The name of its sender may look like a field, BodyShop
+// for example, and is left out of the search. The two kinds differ before the first From, where no
+// status has a Body.
 func agrees(f fields, signed string) bool {
 	body, hasBody := f["Body"]
 	before, behind, _ := strings.Cut(signed, "From")
@@ -143,16 +143,17 @@ func isInbound(before string) bool {
 
 // ofOtherNetwork reports whether a signed text belongs to a message over WhatsApp, RCS or another
 // network than SMS. Such forms have more fields from outside (ButtonText, ProfileName, Label), also
-// before From, so the right cut cannot be recognised. It is not needed, because such messages are
-// ignored. The signed text ends with our address, which names the network and contains nothing from
-// outside.
+// before From, so the right cut cannot be recognised. Nor is the cut needed, because such messages
+// are ignored. The signed text ends with our address, which names the network and contains nothing
+// from outside.
 func ofOtherNetwork(signed string) bool {
 	before, _, _ := strings.Cut(signed, "From")
 	return isInbound(before) && toOtherNetwork.MatchString(signed)
 }
 
 // withoutSender removes the sender from the text after the From of a status callback. The sender
-// ends where the message is named or its status follows; both are longer than a sender can be.
+// ends where MessageSid or MessageStatus follows with its value: either is longer than a sender can
+// be.
 func withoutSender(behind string) string {
 	if end := behindSender.FindStringIndex(behind); end != nil {
 		return behind[end[0]:]

@@ -93,7 +93,7 @@ func complete(
 // readReceipt reads a callback of the SMS API.
 func (c *Config) readReceipt(callback *provider.Callback) (provider.CallbackContent, error) {
 	parameters, err := parametersOf(callback)
-	if err != nil { // without it no signature can be verified
+	if err != nil { // without parameters no signature can be verified
 		return provider.CallbackContent{}, fmt.Errorf("%w: %w", err, provider.ErrForged)
 	}
 	for name := range parameters {

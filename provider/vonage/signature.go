@@ -71,9 +71,9 @@ func (c *Config) verifyToken(callback *provider.Callback) (once string, err erro
 	return parsed.ID, nil
 }
 
-// verifyParameters reports who calls, and the signature: HMAC-SHA256 over the sorted parameters
-// without sig itself, in hexadecimal. The account has to be set to that method; the others that
-// Vonage has are weaker or not needed.
+// verifyParameters checks the sender and returns the signature: HMAC-SHA256 over the sorted
+// parameters without sig itself, in hexadecimal. The account has to be set to that method. Vonage's
+// other methods are weaker or not needed.
 func (c *Config) verifyParameters(
 	callback *provider.Callback, parameters map[string]string,
 ) (once string, err error) {

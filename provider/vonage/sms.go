@@ -97,7 +97,7 @@ func (p *smsPart) classify(got *web.Answer) provider.Result {
 	return r
 }
 
-// invalidParameter is the status of any invalid parameter. ofRecipient is how its text begins if it
+// invalidParameter is the status of any invalid parameter. ofRecipient matches the text of one that
 // is the recipient, whom no other channel would reach.
 const invalidParameter = "3"
 

@@ -1,9 +1,9 @@
-// Package vonage is the adapter for Vonage, which was Nexmo: the Messages API v1 (description 1.20)
+// Package vonage is the adapter for Vonage, formerly Nexmo: the Messages API v1 (description 1.20)
 // and the older SMS API (description 1.0).
 //
 // It writes submissions as requests, reads the answers, and understands callbacks: those of the
 // Messages API are signed by a JWT over the hash of the body, those of the SMS API by an HMAC over
-// their parameters. Connections, deadlines and redaction are package provider/web's.
+// their parameters. Package provider/web handles connections, deadlines and redaction.
 package vonage
 
 import (

@@ -56,7 +56,7 @@ func (a *Answer) Result(v Meaning, code string) provider.Result {
 
 // MaybeFromProxy reports whether a proxy or load balancer may answer with this status after it
 // passed the request on: 408 and 421 (RFC 9110 sections 15.5.9 and 15.5.20), 502, 503 and 504.
-// Envoy answers 503 if its connection to the API breaks. The outcome is then unknown, unless the
+// Envoy answers 503 if its connection to the API breaks. The outcome is then unknown, even if the
 // body holds a code of the API.
 func MaybeFromProxy(status int) bool {
 	switch status {
@@ -111,10 +111,10 @@ var blameNames = [...]string{
 // String says it in words, for tests.
 func (b Blame) String() string { return blameNames[b] }
 
-// unfit reports whether a meaning makes its message provider.Result.Unfit, which spares the
-// channel. A refusal of the sender counts only if the message has its own sender. The channel's own
-// sender would be refused with every message, and a channel that refuses everything at once would
-// seem the least busy one.
+// unfit reports whether a meaning makes its message provider.Result.Unfit, so that it does not
+// count against the channel. A refusal of the sender counts only if the message has its own sender.
+// The channel's own sender would be refused with every message, and a channel that refuses
+// everything at once would seem the least busy one.
 func (a *Answer) unfit(v Meaning) bool {
 	return v.Outcome == provider.Refused &&
 		(v.Blame == OnMessage || v.Blame == OnSender && a.OwnSender)

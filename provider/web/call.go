@@ -19,13 +19,13 @@ const (
 	rewriteAfter = 100 * time.Millisecond
 )
 
-// maxTries bounds the tries of one call. A dead kept connection is followed by a new one, and a
-// request that was written too early by a new one.
+// maxTries bounds the tries of one call. A kept connection that is dead is replaced by a new one,
+// and a request that was written too early is written again.
 const maxTries = 4
 
 // call is one request in flight.
 type call struct {
-	latest  time.Time // no byte leaves from then on; zero does not bound it
+	latest  time.Time // no byte leaves from then on; zero sets no bound
 	compose func() (*Request, error)
 	request *Request
 	target  *url.URL

@@ -53,7 +53,7 @@ type Config struct {
 }
 
 // ParseConfig reads the settings that all HTTP adapters share. base is where the vendor's own API
-// begins; empty, the setting is needed.
+// begins; if it is empty, base_url is required.
 //
 //	base_url              where the API begins, when not at the vendor's own address
 //	timeout               until a call without answer is Unknown (10s)

@@ -113,8 +113,8 @@ type wire struct {
 // errTooLate refuses a write after the latest start.
 var errTooLate = errors.New("its time is over")
 
-// begin starts a request of which no byte may leave from latest on, and returns how many bytes left
-// before it.
+// begin starts a request whose first byte must leave before latest, and returns how many bytes left
+// before the request.
 func (w *wire) begin(latest time.Time) int64 {
 	w.latest.Store(&latest)
 	return w.written.Load()

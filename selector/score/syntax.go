@@ -56,8 +56,8 @@ func fromExpr(err error) *SyntaxError {
 	return &SyntaxError{Line: max(at.Line, 1), Column: at.Column + 1, Message: message}
 }
 
-// checkResult refuses an expression whose result is certainly no number. The type of a label is not
-// known before an evaluation.
+// checkResult refuses an expression whose result is certainly not a number. The type of a label is
+// not known before an evaluation.
 func checkResult(root ast.Node) *SyntaxError {
 	bad := &SyntaxError{Line: 1, Column: 1}
 	kind := root.Type().Kind()

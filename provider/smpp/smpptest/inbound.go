@@ -134,8 +134,8 @@ func parseHeader(h []byte) concatenation {
 	return concatenation{part: 1, parts: 1}
 }
 
-// decodeText reads octets by the server's alphabets. Octets that are no text in the alphabet become
-// one character each.
+// decodeText reads octets by the server's alphabets. Octets that are not a text in the alphabet
+// become one character each.
 func decodeText(coding byte, defaultAlphabet Alphabet, shift sms.Shift, octets []byte) string {
 	if (coding == pdu.CodingDefault || coding&0xFC == 0xF0) && defaultAlphabet == GSM7 {
 		if text, err := shift.Decode(octets); err == nil {

@@ -58,7 +58,7 @@ type Submit struct {
 	Status      pdu.Status
 	AnswerState AnswerState
 	MessageID   string    // when accepted
-	Receipt     bool      // a receipt was asked for
+	Receipt     bool      // a receipt was requested
 	ReceiptAt   time.Time // when its receipt was first sent; zero if it was not
 	State       string    // of its last receipt
 	Cancelled   bool      // by cancel_sm

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// receiptRetry is when a receipt that the ESME did not accept is sent again.
+	// receiptRetry is the pause before a receipt that the ESME did not accept is sent again.
 	receiptRetry = time.Second
 	// maxHeld bounds the receipts that wait for a receiver to bind.
 	maxHeld = 100_000
@@ -24,7 +24,7 @@ type receipt struct {
 	inbound *pdu.Message // the message of a subscriber; nil for a receipt
 }
 
-// message is what is sent. A message that was cancelled meanwhile is deleted.
+// message is what is sent. If the submit was cancelled meanwhile, the receipt says so.
 func (r *receipt) message(s *Server) pdu.Message {
 	if r.inbound != nil {
 		return *r.inbound
@@ -104,7 +104,7 @@ func (q *receiptQueue) keep(r *receipt) {
 		q.count++
 	}
 	q.mu.Unlock()
-	// It has bound meanwhile, and may have found nothing to release.
+	// A receiver that has bound meanwhile may have found nothing to release.
 	if q.receiver(r.systemID) != nil {
 		q.release(r.systemID)
 	}

@@ -22,7 +22,7 @@ type Alphabet uint8
 const (
 	// GSM7 is the GSM default alphabet.
 	GSM7 Alphabet = iota
-	// Latin1 is ISO 8859-1, of which ASCII is a part.
+	// Latin1 is ISO 8859-1, which includes ASCII.
 	Latin1
 )
 

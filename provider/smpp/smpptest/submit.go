@@ -69,7 +69,7 @@ func (c *conn) parse(h pdu.Header, frame []byte) *pdu.Message {
 	return nil
 }
 
-// count returns the message_id of an accepted submit.
+// count counts a submit and returns its message_id, empty unless it was accepted.
 func (c *conn) count(script *script, a Answer) string {
 	counts := &c.srv.counts
 	counts.submits.Add(1)
@@ -107,7 +107,7 @@ func (c *conn) describe(entry *Submit, m *pdu.Message) {
 	entry.Receipt = asksReceipt(m)
 }
 
-// asksReceipt reports whether a final receipt is asked for.
+// asksReceipt reports whether the message requests a final receipt.
 func asksReceipt(m *pdu.Message) bool { return m.RegisteredDelivery&pdu.ReceiptMask != 0 }
 
 // answerSubmit answers at once or later. A refusal has no body (section 4.4.2).
@@ -170,7 +170,8 @@ func (c *conn) asked(script *script, h pdu.Header, frame []byte) error {
 	return nil
 }
 
-// queried answers query_sm with the state of a logged submit. The request must name its sender.
+// queried answers query_sm with the state of a logged submit. The request must name the sender of
+// that submit.
 func (c *conn) queried(script *script, h pdu.Header, q *pdu.QuerySM) (err error) {
 	entry, ok := c.srv.journal.get(c.srv.journal.find(q.MessageID))
 	if !ok || entry.Source.Addr != q.Source.Addr {

@@ -87,7 +87,7 @@ func FuzzAnswers(f *testing.F, classify func(*web.Answer) provider.Result) {
 }
 
 // checkSound fails unless a result has an error where it needs one, and a bounded code, and is
-// Unfit only when it is CheckRefused.
+// Unfit only when it is Refused.
 func checkSound(t testing.TB, r provider.Result) {
 	t.Helper()
 	if (r.Outcome == provider.Accepted) != (r.Err == nil) {

@@ -107,7 +107,7 @@ func (rg *Rig[C]) CheckNoReceipts(t testing.TB) {
 type CallbackServer struct {
 	// URL is its address.
 	URL string
-	// CallbackContent and Failed take what the channel returned, one value for each request.
+	// Read and Failed take what the channel returned, one value for each request.
 	Read    chan provider.CallbackContent
 	Failed  chan error
 	channel chan provider.CallbackReader

@@ -215,7 +215,7 @@ func (r *recordingProtocol) Read(request *http.Request, body []byte) (Submit, er
 	return r.Protocol.Read(request, body)
 }
 
-// countsFromTheWrite submits a message whose connection takes two seconds to establish, and fails
+// countsFromTheWrite submits a message whose connection takes 1.2 seconds to establish, and fails
 // unless the request has the validity that remains after that.
 func (v *Validity) countsFromTheWrite(t *testing.T, vendor *Vendor) {
 	protocol := &recordingProtocol{Protocol: vendor.Protocol()}
