@@ -179,7 +179,7 @@ func (a *Account) pool(m *Moment, cost int64) (p Pool, ok bool) {
 func (a *Account) at(m *Moment, n *Need) (at time.Time) {
 	switch {
 	case a.Sliding:
-		tolerance := portion(a.burst()-a.Cost(n), a.span(), a.sustained())
+		tolerance := portion(a.burst()-a.Cost(n), a.span(), a.Sustained())
 		at = later(m.Earliest, a.Next.Add(-time.Duration(tolerance)))
 	case a.Paced():
 		at = later(m.Earliest, a.Next)
@@ -211,7 +211,7 @@ func (a *Account) advance(m *Moment, n *Need, given time.Time) {
 	cost := a.Cost(n)
 	switch {
 	case a.Sliding:
-		taken := portionUp(cost, a.span(), a.sustained())
+		taken := portionUp(cost, a.span(), a.Sustained())
 		a.Next, a.Pace = later(a.Next, given).Add(a.stretched(time.Duration(taken))), a.pace()
 	case a.Paced():
 		own := a.at(m, n)
@@ -219,14 +219,21 @@ func (a *Account) advance(m *Moment, n *Need, given time.Time) {
 	}
 }
 
-// span and sustained are the pace of a sliding limit: sustained units in a span.
+// span is the time in which a sliding limit takes Sustained units after a burst.
 //
-// A full burst followed by this pace puts fewer than burst + (window + guard)/span x sustained
+// A full burst followed by this pace puts fewer than burst + (window + guard)/span x Sustained
 // units, so at most Max, into any window + guard of release times. The guard is included because an
 // attempt may leave that much after its release time.
 func (l *Limit) span() int64 { return int64(l.Window + l.Window/guard) }
 
-func (l *Limit) sustained() int64 { return l.Max - l.burst() + 1 }
+// Sustained is how many units a window of the limit takes after a burst; all of Max unless it
+// slides.
+func (l *Limit) Sustained() int64 {
+	if !l.Sliding {
+		return l.Max
+	}
+	return l.Max - l.burst() + 1
+}
 
 // burst is Burst, reduced where it would leave almost no pace after a burst.
 func (l *Limit) burst() int64 { return min(l.Burst, l.Max-l.Max/leastSustained) }

@@ -9,7 +9,7 @@ func (l *Limit) pace() time.Duration {
 	case l.Max <= 0:
 		return 0
 	case l.Sliding:
-		return time.Duration(portion(1, l.span(), l.sustained()))
+		return time.Duration(portion(1, l.span(), l.Sustained()))
 	case l.Paced():
 		return l.even()
 	}
@@ -72,9 +72,9 @@ func (a *Account) rescaled(m *Moment) time.Time {
 	if held <= 0 {
 		return a.Next
 	}
-	next := m.Now.Add(a.heldLonger(m)).Add(time.Duration(portionUp(held, a.span(), a.sustained())))
+	next := m.Now.Add(a.heldLonger(m)).Add(time.Duration(portionUp(held, a.span(), a.Sustained())))
 	first := m.Earliest.Add(m.reach() + time.Duration(a.span()))
-	return earlier(next, first.Add(time.Duration(portion(a.burst()-1, a.span(), a.sustained()))))
+	return earlier(next, first.Add(time.Duration(portion(a.burst()-1, a.span(), a.Sustained()))))
 }
 
 // heldLonger is how much longer units with release times ahead count than they would at the new

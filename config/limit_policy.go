@@ -117,14 +117,5 @@ func BurstWords(l *admission.Limit) string {
 
 // burstText is the burst with the pace after it.
 func burstText(l *admission.Limit) string {
-	return number(l.Burst) + ", then " + number(Sustained(l)) + " per " + l.Window.String()
-}
-
-// Sustained is how many units a window of the limit takes after a burst; all of its max unless it
-// slides.
-func Sustained(l *admission.Limit) int64 {
-	if !l.Sliding {
-		return l.Max
-	}
-	return l.Max - l.Burst + 1
+	return number(l.Burst) + ", then " + number(l.Sustained()) + " per " + l.Window.String()
 }

@@ -250,8 +250,10 @@ func TestBurstIsToldWithWhatIsSustained(t *testing.T) {
 	for text, want := range map[string]string{
 		"window: 1m, max: 60, sliding: true, burst: 10": "burst 10, then 51 per 1m",
 		"window: 1s, max: 10, sliding: true, burst: 10": "burst 10, then 1 per 1s",
-		"window: 1s, max: 0, sliding: true, burst: 10":  "",
-		"window: 1s, max: 10":                           "",
+		// the pace is at least a part of max
+		"window: 1m, max: 9216, sliding: true, burst: 9216": "burst 9216, then 10 per 1m",
+		"window: 1s, max: 0, sliding: true, burst: 10":      "",
+		"window: 1s, max: 10":                               "",
 	} {
 		l := parse(t, limited("limits: [{"+text+"}]", anyRoute)).Channels[0].Limits[0]
 		if got := config.BurstWords(&l); got != want {

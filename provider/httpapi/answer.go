@@ -100,8 +100,7 @@ func (a *answer) wait(d *document, response *web.Answer) time.Duration {
 	return web.RetryAfter(response.Header, response.At)
 }
 
-// word reports whether a text can be shown in a code: a name or a short number, never a phone
-// number.
+// word reports whether a text can be shown in a code: a short name or number, never a phone number.
 func word(text string) bool {
 	const longest, longestNumber = 40, 6
 	digits := 0
@@ -114,5 +113,5 @@ func word(text string) bool {
 			return false
 		}
 	}
-	return text != "" && len(text) <= provider.MaxReference && digits <= longestNumber
+	return text != "" && len(text) <= longest && digits <= longestNumber
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,9 +45,12 @@ func TestReceiptsAreReadAsDescribed(t *testing.T) {
 			{State: provider.Undelivered, Code: "16"}: {
 				Reference: key, State: provider.Undelivered, Code: "16",
 			},
-			// an unknown word
+			// unknown words, one of them too long to show
 			{State: provider.Undelivered, Code: "999"}: {
 				Reference: key, State: provider.Pending, Code: "999",
+			},
+			{State: provider.Undelivered, Code: strings.Repeat("X", 41)}: {
+				Reference: key, State: provider.Pending, Code: "other",
 			},
 		},
 		"clicksend": {

@@ -126,7 +126,7 @@ func closedBy(channel string, scope admission.Scope) []string {
 // otherwise.
 func burstWarning(doc *config.Routing, e *limitEdit) string {
 	l := e.after
-	sustained := config.Sustained(l)
+	sustained := l.Sustained()
 	same := e.before != nil && e.before.Burst == l.Burst && e.before.Max == l.Max &&
 		e.before.Sliding
 	if l.Max == 0 || 2*sustained >= l.Max || same || l.Burst == doc.DefaultBurst(e.channel, l) {

@@ -157,7 +157,7 @@ func (cs *Counters) Limit(channel string, l *admission.Limit, ease admission.Eas
 		Reserve: make(map[string]int64, len(l.Reserve)), Key: l.Key(), BurstWords: config.BurstWords(l),
 	}
 	if l.Sliding && l.Max > 0 {
-		sustained := config.Sustained(l)
+		sustained := l.Sustained()
 		out.Burst, out.Sustained = &l.Burst, &sustained
 		free = min(free, cs.atOnce(c, ease))
 		out.NextPlace = cs.nextPlace(c, ease)
