@@ -80,7 +80,7 @@ type Intake uint8
 // Intakes of a message in a claim.
 const (
 	Fresh     Intake = iota // new, inserted just now
-	Due                     // an older row that came due
+	Due                     // an older row that is due
 	Duplicate               // the id exists with the same content
 	Conflict                // the id exists with different content
 )
@@ -113,7 +113,7 @@ type ChannelState struct {
 	Gate admission.Gate
 	// LastAssigned is when an attempt was last given to this channel; zero means never.
 	LastAssigned time.Time
-	// Freed is how many slots were ever given back. Gate.Active.Count does not have them any more.
+	// Freed is how many slots were ever given back. Gate.Active.Count no longer includes them.
 	Freed int64
 }
 
@@ -148,7 +148,7 @@ type Decision struct {
 	Waits []Wait
 	// NewRound empties the row's Tried and adds one to Rounds.
 	NewRound bool
-	// Unlocked, of a due row: it is left as it is because the claim has not locked all limits that
+	// Unlocked says that a due row is left as it is because the claim has not locked all limits that
 	// count it. The next claim begins with its tenant, unless more urgent rows are due then.
 	Unlocked bool
 }

@@ -77,8 +77,9 @@ type Config struct {
 	// URL is a libpq URL or key=value string. It is never repeated in an error.
 	URL string
 	// MaxConns bounds the connections for claims and settlements. 0 means 4; more are no faster,
-	// because claims then wait for the locks of the counters. Up to seven more connections serve
-	// reports, publishing, the watch on the routing, the identity and the heartbeat.
+	// because claims then wait for the locks of the counters. Up to eight more connections serve
+	// reports (three), the two publishers, the watch on the routing, the identity and the heartbeat;
+	// maintenance and audits open others while they run.
 	MaxConns int
 	// Region, Host and Version describe this instance in dispatcher.instances.
 	Region, Host, Version string

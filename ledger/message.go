@@ -15,9 +15,10 @@ import (
 type State string
 
 // States of a message. Scheduled, Waiting and Retry rows have a next_at, and any instance picks
-// them up. Sending rows have an attempt without outcome. Accepted waits for a receipt where one is
-// expected; it has a next_at if the message goes on to another channel without one. The others are
-// final, though a late answer or receipt may still replace one, see DESIGN.md.
+// them up. A Sending row has an attempt without outcome, or its only attempt was accepted and the
+// view message_states reads the state from it. Accepted waits for a receipt where one is expected;
+// it has a next_at if the message goes on to another channel without one. The others are final,
+// though a late answer or receipt may still replace one, see DESIGN.md.
 const (
 	Scheduled   State = "scheduled"   // send_at is in the future
 	Waiting     State = "waiting"     // no channel could take it yet
@@ -62,8 +63,8 @@ type Message struct {
 	// Digest identifies the content: equal for a redelivery, different for a second
 	// message under the same id. It is not read back from the ledger.
 	Digest int64
-	// NumberHMAC is a keyed hash of the number, and CallingCode that of the number by E.164, such as
-	// 44. Both are 0 for a record that could not be used. EnvelopeHMAC is a hash of Salt and Envelope.
+	// NumberHMAC is a keyed hash of the number, and CallingCode its country code by E.164, such as 44.
+	// Both are 0 for a record that could not be used. EnvelopeHMAC is a hash of Salt and Envelope.
 	// They stay when the payload is dropped, but Salt is dropped with it: it is zero then, and in
 	// payloads that an earlier release stored. Only Messages reads them back, except NumberHMAC.
 	NumberHMAC, EnvelopeHMAC int64
@@ -96,10 +97,10 @@ type Message struct {
 	// provider.Result.Cut; empty when none was.
 	PartsCut          string
 	PossibleDuplicate bool
-	// MayBeTaken, of a due row that is resent or was: it is still not known whether an earlier
-	// attempt was taken.
+	// MayBeTaken says, for a due row that is or was resent, that it is still not known whether an
+	// earlier attempt was taken.
 	MayBeTaken bool
-	// TakenAt, of a due row that is Accepted, is when the last answer was recorded that accepted it.
+	// TakenAt, for a due row that is Accepted, is when the last answer that accepted it was recorded.
 	// ReceiptCame says that a final receipt for a part of it has come since.
 	TakenAt     time.Time
 	ReceiptCame bool

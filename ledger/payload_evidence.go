@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Words of facts.payload_evidence for what is not intact.
+// Words of facts.payload_evidence for payloads that are not intact.
 const (
 	PayloadGone      = "gone"
 	PayloadUnhashed  = "unhashed"

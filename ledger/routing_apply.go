@@ -132,7 +132,7 @@ func lockAll(ctx context.Context, tx pgx.Tx) (now time.Time, err error) {
 	batch.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&now)
 	})
-	err = tx.SendBatch(ctx, batch).Close() // before what it reads is returned
+	err = tx.SendBatch(ctx, batch).Close() // not in the return statement: it sets now
 	return now, err
 }
 
@@ -171,7 +171,7 @@ func writeDocument(
 		rotations, err = pgx.CollectRows(rows, scanRotation)
 		return err
 	})
-	err = tx.SendBatch(ctx, batch).Close() // before what it reads is returned
+	err = tx.SendBatch(ctx, batch).Close() // not in the return statement: it sets rotations
 	return rotations, err
 }
 

@@ -44,8 +44,8 @@ func locate(ctx context.Context) (binaries, error) {
 	return find(ctx, candidates(ctx), cache)
 }
 
-// find takes the first of the folders with usable programs, then the build in the cache, and at
-// last downloads a build into the cache.
+// find takes the first of the folders with usable programs, then the build in the cache; if there
+// is none, it downloads one.
 func find(ctx context.Context, dirs []string, cache string) (binaries, error) {
 	home := filepath.Join(cache, "postgresql-"+string(build))
 	for _, dir := range append(dirs, filepath.Join(home, "bin")) {
