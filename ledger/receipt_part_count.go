@@ -76,9 +76,9 @@ func folded(parts []part, expected int) []part {
 
 // best selects one part for each expected receipt, or for each part that the settlement named.
 // There are more parts when receipts with our key name other ids than the answer did. Each of these
-// is about one of the parts. When there is one part, or when they are at least as many as the
-// parts, the better receipt counts. Otherwise it is not known which part each is about, and it
-// counts for one that is not final.
+// is about one of the parts. When one part is expected, or when these receipts are at least as many
+// as the parts, the better ones count. Otherwise it is not known which part each is about, and it
+// counts for a part that is not final.
 func best(parts []part, expected int) []part {
 	others := 0
 	for i := range parts {

@@ -127,14 +127,14 @@ type Closing struct {
 // when the transaction is repeated.
 type Tell func(*Closing) *Notice
 
-// Overdue handles up to limit parts of messages that have come due:
+// Overdue handles up to limit parts of messages that are due:
 //
 //   - parts without a receipt in time, whose messages become NoReceipt;
 //   - parts whose receipt came before the settlement of their attempt, due at once;
 //   - parts that a receipt with our key made while their attempt had no answer.
 //
-// A row of awaited that has come due counts as a part, even when all its receipts have come. Rows
-// that another transaction has locked are skipped, so any number of instances may call Overdue.
+// A row of awaited that is due counts as a part, even when all its receipts have come. Rows that
+// another transaction has locked are skipped, so any number of instances may call Overdue.
 func (s *Receipts) Overdue(ctx context.Context, limit int, tell Tell) (swept Swept, err error) {
 	for more := true; more && limit > 0; {
 		var done finished

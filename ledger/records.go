@@ -118,8 +118,8 @@ func (s *Messages) Record(ctx context.Context, id string) (Record, error) {
 	return r, nil
 }
 
-// Records reads messages with their attempts, in the order of Seq, as EachChoice does. One that the
-// ledger does not have is left out.
+// Records reads messages with their attempts, in the order of Seq, as EachChoice does. A message
+// that the ledger does not have is left out.
 func (s *Messages) Records(ctx context.Context, seqs []int64) (page []Record, err error) {
 	payloads, err := s.payloads(ctx)
 	if err != nil {
@@ -358,8 +358,8 @@ func addAttempts(ctx context.Context, tx pgx.Tx, page []Record) error {
 }
 
 // Evidence are the JSON texts of a message's parts, by PartNames, whose hashes are in the log. A
-// part that there is not, or that this login may not read, is left out. PartLater is as looks of
-// format 2 have it; format1 is as those of format 1 do.
+// part that does not exist, or that this login may not read, is left out. PartLater is the text
+// that seals of format 2 hash, or with format1 that of seals of format 1.
 func (s *Messages) Evidence(ctx context.Context, seq int64, format1 bool) (
 	map[string]string, error,
 ) {

@@ -104,7 +104,7 @@ func lockRouting(ctx context.Context, tx pgx.Tx) (RoutingVersion, error) {
 }
 
 // holds returns a VersionConflictError unless a change of the document that is based on version
-// expect may follow the current version. nil is based on any version.
+// expect may follow the current version. A nil expect stands for any version.
 func (v *RoutingVersion) holds(expect *int64) error {
 	if expect != nil && (*expect < v.Base || *expect > v.Version) {
 		return &VersionConflictError{Expected: *expect, Current: v.Version}
@@ -158,7 +158,7 @@ func writeDocument(
 	batch.Queue(upsertChannels, channels...)
 	batch.Queue(`update dispatcher.channels set removed_at = now() where removed_at is null
 		and channel <> all($1)`, channels[0])
-	if b.recuts() { // without windows it would only be planned, while claims wait
+	if b.recuts() { // else claims would only wait while the statement is planned
 		batch.Queue(recutWindows, b.recut()...)
 	}
 	batch.Queue(closeWindows, windows...)

@@ -199,7 +199,7 @@ func apart(order []*Settlement) (plain, others []*Settlement) {
 	return plain, others
 }
 
-// how a batch of settlements is stored.
+// how says how a batch of settlements is stored.
 type how struct {
 	// plain: all of them are plain, and none is expected to have been settled before.
 	plain bool

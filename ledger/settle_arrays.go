@@ -12,7 +12,8 @@ import (
 	"dispatcher/provider"
 )
 
-// plainArrays are the parameters of settlePlain. It gets only the notices that there are.
+// plainArrays are the parameters of settlePlain. A settlement without a notice has no element in
+// the arrays of notices.
 func plainArrays(order []*Settlement) []any {
 	n := len(order)
 	seq, attempt := make(array[number], n), []int16{1}
