@@ -135,7 +135,7 @@ func TestNothingIsBothCancelledAndSent(t *testing.T) {
 			defer haveCancelled()
 			<-claimed
 			mine := cancellations[half*n/2 : (half+1)*n/2]
-			for some := range slices.Chunk(mine, 1+half) { // one at once, and two
+			for some := range slices.Chunk(mine, 1+half) { // one at a time, or two
 				ended := cancel(t, ledgers[half], some...)
 				haveCancelled()
 				mu.Lock()

@@ -384,7 +384,7 @@ func TestExpiryDeletesNothingThatIsKept(t *testing.T) {
 }
 
 // TestAReferenceUsedAgainStaysWhereTheAnswerDoesNotNameIt: an answer that lost against another one
-// takes no row of an older message over. The settlement succeeds.
+// does not take over the row of an older message. The settlement succeeds.
 func TestAReferenceUsedAgainStaysWhereTheAnswerDoesNotNameIt(t *testing.T) {
 	t.Parallel()
 	r := lend(t)

@@ -43,8 +43,7 @@ func claimOneEach(t *testing.T, l *ledger.Ledger, channels []string) (messages [
 }
 
 // TestSlotsOfManyChannelsAreGivenBackInTheOrderOfLocks: slots are given back in the order of the
-// channels' names. While lateChannel is locked by another session, all
-// channels before it are locked.
+// channels' names. While another session has lateChannel locked, all channels before it are locked.
 func TestSlotsOfManyChannelsAreGivenBackInTheOrderOfLocks(t *testing.T) {
 	t.Parallel()
 	names, specs := manyChannels()

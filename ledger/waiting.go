@@ -136,7 +136,7 @@ const wakeFor = `
 
 // WakeFor makes waiting messages due now: up to n for each of the given values of
 // Decision.WaitsFor, those with the earliest next_at first. It skips locked rows and locks nothing
-// else. It is called when the channel or limit that they wait for has free slots again.
+// else. It is for a channel or limit that can take messages again.
 func (s *Claims) WakeFor(ctx context.Context, on []string, n int) error {
 	if len(on) == 0 || n <= 0 {
 		return nil
