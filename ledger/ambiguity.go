@@ -60,15 +60,15 @@ type OpenAmbiguity struct {
 	OpenedAt time.Time
 	Asked    int // tries so far
 	// Answer is what a late answer or a receipt has told about the submission: a word of
-	// audit.attempts.outcome, "unknown" for nothing. It is the outcome of the latest attempt under
-	// its key if that is accepted or rejected, else the outcome of the first one.
+	// audit.attempts.outcome, "unknown" for nothing. It is the outcome of the latest attempt under its
+	// key if that is accepted or rejected, else the outcome of the first one.
 	Answer string
 	// Settled says that the outcome of the latest attempt is not unknown.
 	Settled bool
 	// Receipt is the receipt state of the first attempt; empty for none.
 	Receipt State
-	// Reference holds the provider's ids of the parts that the latest attempt got accepted before
-	// an answer was missing. A provider may give none.
+	// Reference holds the provider's ids of the parts that the latest attempt got accepted before an
+	// answer was missing. A provider may give none.
 	Reference string
 	// Await is how long receipts are awaited if the submission turns out to have been taken:
 	// Settlement.Await of the latest attempt, by the routing under which it was sent.
@@ -102,8 +102,7 @@ type Resolution struct {
 	Via          Via
 	// Settlement settles the latest attempt with what was found out; nil when it stays unknown.
 	Settlement *Settlement
-	// Move changes the state of the message where Settlement does not; nil leaves that to
-	// Settlement.
+	// Move changes the state of the message where Settlement does not; nil leaves that to Settlement.
 	Move *Move
 }
 

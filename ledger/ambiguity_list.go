@@ -24,8 +24,8 @@ type AmbiguityRecord struct {
 	Asked                     int        // tries so far
 	ResolvedAs                ResolvedAs // empty while it is open
 	Author, Note              string
-	// Login is the database's login that settled it, and Via how that came in; empty where it was
-	// not recorded.
+	// Login is the database's login that settled it, and Via how that came in; empty where it was not
+	// recorded.
 	Login string
 	Via   Via
 }
@@ -128,8 +128,8 @@ func scanAmbiguityRecord(r pgx.CollectableRow) (a AmbiguityRecord, err error) {
 type ContradictionRecord struct {
 	ID, Lane, Tenant, Channel string
 	Attempt                   int
-	// Outcome and Code are what the provider answered, and Reference is the id that the receipt
-	// names; it may be empty.
+	// Outcome and Code are what the provider answered, and Reference is the id that the receipt names;
+	// it may be empty.
 	Outcome, Code, Reference string
 	ReceivedAt               time.Time // when the receipt came
 	State                    State     // of the message

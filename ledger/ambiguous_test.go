@@ -274,9 +274,9 @@ func TestARepeatedSubmissionLocksItsAttemptsInOrder(t *testing.T) {
 	}
 }
 
-// TestASettlementWaitsForNoMessageThatAnotherHasMoved: two instances close lost attempts, and one
-// of these is the same. The second instance then has a channel locked, and a claim that repeats the
-// attempt which the first has closed waits for that channel.
+// TestASettlementWaitsForNoMessageThatAnotherHasMoved: two instances close lost attempts, one of
+// which is the same for both. The second instance then has a channel locked, and a claim that
+// repeats the attempt which the first has closed waits for that channel.
 func TestASettlementWaitsForNoMessageThatAnotherHasMoved(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

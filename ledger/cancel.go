@@ -72,7 +72,7 @@ const selectUnsent = `
 	from (select count(*) as looked, max(seq) as last from looked) l left join found f on true
 	order by f.seq`
 
-// Unsent reads the next messages, limit at most, that the filter finds after Seq after. With
+// Unsent reads the next messages that the filter finds, limit at most, with a Seq above after. With
 // envelopes, each has its Envelope.
 func (s *Cancellations) Unsent(
 	ctx context.Context, f *UnsentFilter, after int64, limit int, envelopes bool,
@@ -98,8 +98,7 @@ func (s *Cancellations) Unsent(
 	return page, nil
 }
 
-// arguments makes selectUnsent read one message more than limit, which shows whether others
-// follow.
+// arguments makes selectUnsent read one message more than limit, which shows whether others follow.
 func (f *UnsentFilter) arguments(after int64, limit int, envelopes bool) pgx.NamedArgs {
 	return pgx.NamedArgs{
 		"lane": f.Lane, "route": f.Route, "tenant": f.Tenant, "since": instant(f.Since),

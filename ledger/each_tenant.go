@@ -167,9 +167,9 @@ func (b *beginning) addCounted() {
 // dropped. No window is longer than a day of 25 hours.
 const idleTenants = 48 * time.Hour
 
-// idleLimits are the rows of single tenants under limits of each tenant that took nothing for $1,
-// except those that the document names. A prepaid budget that has granted something stays, because
-// its window has no end.
+// idleLimits are the rows that were made for tenants which then took nothing for $1, except those
+// that the document names. A prepaid budget that has granted something stays, because its window
+// has no end.
 const idleLimits = `
 	  from dispatcher.limits l
 	  join dispatcher.limits e on e.channel = l.channel and e.scope = 'tenant:*'

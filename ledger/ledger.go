@@ -13,7 +13,7 @@
 //	Receipts.Receive   one transaction: merge receipts into their rows, and update the
 //	                   states of messages (three round trips)
 //	Outbox.Publish     notices, in order, by one process at a time
-//	Inbox.Record         messages of subscribers: join parts, change opt-out lists, write to
+//	Inbox.Record       messages of subscribers: join parts, change opt-out lists, write to
 //	                   an outbox of their own (two round trips)
 //
 // The other stores hold routing versions and ramps, limits, instances, ambiguities, opt-outs, the
@@ -23,9 +23,9 @@
 // bytes.
 //
 // Messages, payloads (the only place of numbers and texts) and attempts are partitioned by UTC day.
-// The day is the upper part of a message's number, see Day. These span all days: the ids that are
-// recognised when they come again, due (messages with a next_at) and held (attempts that keep a
-// slot beyond their answer). Triggers maintain the last two.
+// The day is the upper part of a message's number, see Day. The other tables span all days, among
+// them the ids that are recognised when they come again, due (messages with a next_at) and held
+// (attempts that keep a slot beyond their answer). Triggers maintain the last two.
 //
 // Lock order, which every writer keeps:
 //

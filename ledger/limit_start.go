@@ -20,8 +20,7 @@ type beginning struct {
 	now   time.Time
 	from  time.Time // attempts claimed before this were committed when counting began
 	added []addition
-	// limits are those of the document, and those of tenants that come from its limits of each
-	// tenant.
+	// limits are those of the document, and those of tenants that come from its limits of each tenant.
 	limits []ownLimit
 }
 

@@ -60,8 +60,8 @@ type Message struct {
 	Origin Origin
 	// Envelope is the record's value as it was received; nil when its payload is gone.
 	Envelope []byte
-	// Digest identifies the content: equal for a redelivery, different for a second
-	// message under the same id. It is not read back from the ledger.
+	// Digest identifies the content: equal for a redelivery, different for a second message under the
+	// same id. It is not read back from the ledger.
 	Digest int64
 	// NumberHMAC is a keyed hash of the number, and CallingCode its country code by E.164, such as 44.
 	// Both are 0 for a record that could not be used. EnvelopeHMAC is a hash of Salt and Envelope.
@@ -70,12 +70,12 @@ type Message struct {
 	NumberHMAC, EnvelopeHMAC int64
 	CallingCode              int16
 	Salt                     [SaltSize]byte
-	// Sender is the sender id of the message if it is a name or a short code, the word long_code if
-	// it is a number, empty for none. Only Messages reads it back.
+	// Sender is the sender id of the message if it is a name or a short code, the word long_code if it
+	// is a number, empty for none. Only Messages reads it back.
 	Sender string
 
-	// State, Reason and NextAt are what the row is inserted with: Sending when the claim is to find
-	// a channel, Scheduled with NextAt, or Dead or Failed with a bounded Reason.
+	// State, Reason and NextAt are what the row is inserted with: Sending when the claim is to find a
+	// channel, Scheduled with NextAt, or Dead or Failed with a bounded Reason.
 	State  State
 	Reason string
 	// Detail is why it is Dead, a sentence without number and text. Only Record reads it back.
@@ -113,8 +113,8 @@ type Message struct {
 	// Ticket is the ticket of the last attempt, if it still holds an active slot on Pinned; nil
 	// otherwise.
 	Ticket *admission.Ticket
-	// Waits are the earlier waits. WaitingSince and WaitsFor are about the present one; zero when
-	// the message does not wait.
+	// Waits are the earlier waits. WaitingSince and WaitsFor are about the present one; zero when the
+	// message does not wait.
 	Waits        []Wait
 	WaitingSince time.Time
 	WaitsFor     string

@@ -25,8 +25,8 @@ var ErrRampMoved = errors.New("the ramp was changed meanwhile")
 // RampState is the state of a ramp.
 type RampState string
 
-// States of a ramp. A running ramp makes its next step at NextAt. A held one makes none until it
-// is resumed. The others are final.
+// States of a ramp. A running ramp makes its next step at NextAt. A held one makes none until it is
+// resumed. The others are final.
 const (
 	RampRunning    RampState = "running"
 	RampHeld       RampState = "held"
@@ -47,15 +47,15 @@ type Ramp struct {
 	From, To map[string]string
 	// Steps is how many steps the ramp has, Step how many were made.
 	Steps, Step int
-	// Every is the time between two steps, and NextAt, by the database's clock, the earliest
-	// time of the next one; zero unless the ramp runs.
+	// Every is the time between two steps, and NextAt, by the database's clock, the earliest time of
+	// the next one; zero unless the ramp runs.
 	Every  time.Duration
 	NextAt time.Time
 	State  RampState
 	// Held says why the ramp is held, was cancelled or was superseded; empty otherwise.
 	Held string
-	// MaxErrors and MaxDeviation, from 0 to 1, are the rates above which the ramp is held; 0 means
-	// not checked. Nothing is concluded from fewer than LeastMessages messages.
+	// MaxErrors and MaxDeviation, from 0 to 1, are the rates above which the ramp is held; 0 means not
+	// checked. Nothing is concluded from fewer than LeastMessages messages.
 	MaxErrors, MaxDeviation float64
 	LeastMessages           int64
 	// Author started the ramp, for Reason. ChangedBy changed its state last, at ChangedAt.

@@ -66,8 +66,7 @@ type AttemptRecord struct {
 	// ContradictedAt is when a receipt first said that it was delivered although the provider had
 	// denied it; zero for never.
 	ContradictedAt time.Time
-	// OtherIDs are ids in receipts with our key that its answer did not name. Only Record reads
-	// them.
+	// OtherIDs are ids in receipts with our key that its answer did not name. Only Record reads them.
 	OtherIDs []string
 	Instance int64
 	// Answers is how many outcomes were stored: 2 when a later one has replaced unknown.

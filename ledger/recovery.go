@@ -95,9 +95,10 @@ func scanOpen(r pgx.CollectableRow) (Open, error) {
 	return o, err
 }
 
-// Forget deletes the rows of dead instances that have no attempt without outcome, and the channels
-// that were removed from the routing and have no attempt in flight. It also wakes the messages that
-// an applier of a routing has not woken, see Routing.Apply.
+// Forget deletes the rows of instances that have left or have been silent for deadAfter, and have
+// no attempt without outcome. It also deletes the channels that were removed from the routing and
+// have no attempt in flight. And it wakes the messages that an applier of a routing has not woken,
+// see Routing.Apply.
 func (s *Instances) Forget(ctx context.Context, deadAfter time.Duration) error {
 	lost, err := s.anyLost(ctx, deadAfter)
 	if err != nil {

@@ -47,9 +47,9 @@ const carried = `
 // Carried counts what the channels of a route, or of all routes if it is empty, did since an
 // instant, by the database's clock. version is the one for Carried.InForce. Rows are ordered by
 // route and channel; a channel that did nothing has none. Attempts that were claimed before that
-// instant are counted if they were answered after it. An answer that was recorded more than late
-// after the claim is not counted, as in Faults. Without these attempts, a caller that asks about
-// less time than a submit may take would never see a timeout.
+// instant are counted if they were answered after it: without them, a caller that asks about less
+// time than a submit may take would never see a timeout. An answer that was recorded more than late
+// after the claim is not counted, as in Faults.
 //
 // It may be called every few seconds, however large the ledger is. It reads the messages received
 // since then, from the right edge of an index, and the attempts claimed since then and late before

@@ -158,7 +158,7 @@ func writeDocument(
 	batch.Queue(upsertChannels, channels...)
 	batch.Queue(`update dispatcher.channels set removed_at = now() where removed_at is null
 		and channel <> all($1)`, channels[0])
-	if b.recuts() { // else claims would only wait while the statement is planned
+	if b.recuts() { // else claims would wait just for its planning
 		batch.Queue(recutWindows, b.recut()...)
 	}
 	batch.Queue(closeWindows, windows...)
@@ -198,10 +198,9 @@ const upsertChannels = `
 	    else greatest(excluded.configured_max, c.active) end,
 	  removed_at = null`
 
-// ApplyEffects applies the current document with other effects as a new version, and returns it.
-// It returns ErrNoRouting when there is no document. It returns a VersionConflictError when
-// n.Expect is no longer the current version, because effects are computed for one document and its
-// effects.
+// ApplyEffects applies the current document with other effects as a new version, and returns it. It
+// returns ErrNoRouting when there is no document. It returns a VersionConflictError when n.Expect
+// is no longer the current version, because effects are computed for one document and its effects.
 //
 // It locks no channel, so it holds up no claim. A claim reads the current version once, after its
 // locks, and so is planned under either version. For the same reason CreatedAt is less exact than

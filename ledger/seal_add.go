@@ -27,8 +27,8 @@ type SealWriter interface {
 }
 
 const (
-	// sealAfter is how old messages are when they are sealed first. By then most answers and
-	// receipts have come, and no transaction still stores messages of that time.
+	// sealAfter is how old messages are when they are sealed first. By then most answers and receipts
+	// have come, and no transaction still stores messages of that time.
 	sealAfter = 5 * time.Minute
 	// sealSpan is the longest period of one seal. A seal never spans two hours of the clock.
 	sealSpan = time.Hour

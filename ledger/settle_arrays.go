@@ -221,8 +221,8 @@ func names(reference string) []string {
 	})
 }
 
-// brief cuts a column that holds one and the same value to that value: most columns of
-// a batch do, and an array costs both sides time for each element.
+// brief cuts a column that holds one and the same value to that value: most columns of a batch do,
+// and an array costs both sides time for each element.
 func brief[T comparable](column []T) []T {
 	for i := 1; i < len(column); i++ {
 		if column[i] != column[0] {

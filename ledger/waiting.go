@@ -65,8 +65,8 @@ func collectCounts(rows pgx.Rows) (map[string]int64, error) {
 }
 
 const (
-	// wakeBatch is how many messages one transaction wakes. It is small, so that no other
-	// transaction waits long for the rows.
+	// wakeBatch is how many messages one transaction wakes. It is small, so that no other transaction
+	// waits long for the rows.
 	wakeBatch = 500
 	// wakeTimeout is how long an applier may take to wake all messages. After that another instance
 	// treats it as dead and wakes them.

@@ -158,8 +158,8 @@ func (c *tapped) replies() {
 	}
 }
 
-// frame reads one message of the protocol: a type byte unless it is the startup
-// message, then the length, which counts itself, then the body.
+// frame reads one message of the protocol: a type byte unless it is the startup message, then the
+// length, which counts itself, then the body.
 func frame(r io.Reader, startup bool) ([]byte, error) {
 	head := make([]byte, 5)
 	if startup {

@@ -162,8 +162,8 @@ func fromImage(dir string) error {
 	return copyFolder(from, dir)
 }
 
-// copyFolder copies the folder of a stopped server. CopyFS lets everybody read what is in
-// it, so the folder is closed, and so is the cluster's own, as PostgreSQL demands.
+// copyFolder copies the folder of a stopped server. CopyFS lets everybody read what is in it, so
+// the folder is closed, and so is the cluster's own, as PostgreSQL demands.
 func copyFolder(from, to string) error {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err

@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// makeReady brings the folder into the state that the postgres program needs, and returns the
-// user to run it as.
+// makeReady brings the folder into the state that the postgres program needs, and returns the user
+// to run it as.
 func (s *Server) makeReady(ctx context.Context) (identity, error) {
 	id, err := chooseIdentity(s.folder.data())
 	if err != nil {
