@@ -33,7 +33,7 @@ type AmbiguityRecord struct {
 // AmbiguousFilter selects ambiguous attempts. The zero value selects all that are still being
 // resolved.
 type AmbiguousFilter struct {
-	// Ended includes those that ended without it becoming known whether they were taken.
+	// Ended includes those that have ended although nobody knows whether they were taken.
 	Ended bool
 	// Channel, Lane and Tenant are names, Code is why there was no answer; empty means any.
 	Channel, Lane, Tenant, Code string

@@ -199,9 +199,9 @@ func scanAmbiguity(r pgx.CollectableRow) (OpenAmbiguity, error) {
 	return o, err
 }
 
-// Of returns the latest unresolved ambiguity of a message: an open one, or one that ended without
-// it becoming known whether the message was taken. last selects the one whose latest attempt has
-// this number; 0 means any. It returns ErrNotAmbiguous when there is none.
+// Of returns the latest unresolved ambiguity of a message: an open one, or one that has ended
+// although nobody knows whether the message was taken. last selects the one whose latest attempt
+// has this number; 0 means any. It returns ErrNotAmbiguous when there is none.
 func (s *Ambiguities) Of(ctx context.Context, id string, last int) (OpenAmbiguity, error) {
 	r, err := s.reports.Query(ctx, `
 		select `+ambiguityColumns+`

@@ -42,8 +42,8 @@ type UnsentPage struct {
 	More bool
 }
 
-// unsentLook is how many rows of dispatcher.due a page looks at. It bounds the time of a page for
-// any filter, also for one that finds few messages among millions.
+// unsentLook is how many rows of dispatcher.due a page reads. It bounds the time of a page for any
+// filter, even for one that finds few messages among millions.
 const unsentLook = 5000
 
 // selectUnsent reads the messages that a filter finds among the next rows of due, and returns at
@@ -132,7 +132,7 @@ type Cancellation struct {
 	Notice   Notice
 }
 
-// Canceller is who ends messages, why, and how that came in.
+// Canceller says who ends messages, why, and how the request came in.
 type Canceller struct {
 	Author, Reason string
 	Via            Via
@@ -145,7 +145,7 @@ var cancelNames = []string{
 
 // cancelMessages ends those locked messages that have not changed since the caller read them, and
 // that no provider took or may have taken. A claim that locked a message first has made it sending
-// by now; a later claim does not find it due any more.
+// by now; a later claim no longer finds it due.
 var cancelMessages = ofDay(named(cancelNames, `
 	with given as (
 	  select * from unnest(@seqs::bigint[], @states::text[], @attempts::smallint[],

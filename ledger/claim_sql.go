@@ -132,8 +132,8 @@ var changeNames = slices.Concat(
 	[]string{"now", "waits_for", "waits"},
 )
 
-// updateMessages writes decisions about messages that came due. A version of 0 keeps the row's
-// plan. An empty seen keeps the state of the last wait, for explanations.
+// updateMessages writes decisions about due messages. A version of 0 keeps the row's plan. An empty
+// seen keeps the state of the last wait, for explanations.
 var updateMessages = ofDay(named(changeNames, `
 	update dispatcher.messages m set
 	  state = n.state, reason = nullif(n.reason, ''), next_at = n.next_at, attempts = n.attempts,

@@ -72,8 +72,8 @@ var reportSettings = map[string]string{
 	"application_name": "dispatcher reports",
 	"plan_cache_mode":  "force_custom_plan",
 	"jit":              "off",
-	// Half of the time of planning goes into the CHECK constraints of partitions. They exclude none:
-	// the days are told apart by their bounds.
+	// Planning would spend half of its time on the CHECK constraints of partitions. They exclude no
+	// partition that the bounds do not exclude.
 	"constraint_exclusion": "off",
 	// Messages and attempts are joined day by day.
 	"enable_partitionwise_join": "on",

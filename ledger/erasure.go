@@ -151,7 +151,7 @@ var tenantsOf = ofDay(`select distinct tenant from dispatcher.messages`)
 // erasePayloads deletes the payloads of messages to some recipients, $2. The payload of a record
 // that could not be used has no recipient. It is deleted if it contains the digits of the number,
 // $3, and if its tenant is $4 or not known. Payloads of unended messages stay; $1 is 0, see
-// unended. The messages are locked, so that none is sent again meanwhile.
+// unended. The messages are locked, so that they are not sent again meanwhile.
 var erasePayloads = ofDay(`
 	with found as materialized (
 	  select m.seq, m.tenant, ` + unended + ` as unended

@@ -119,9 +119,9 @@ const billedCost = `(case when a.outcome is null or a.segments = 0 then 0
 //     times count nothing. The second part has the few others. They are found by the index on
 //     claimed_at, and belong to messages before @next, which is the first number of a day: with a
 //     bound within a day the planner would read the index on the numbers up to it.
-//   - "carried" counts messages of which the channel accepted an attempt in that time. A message
-//     whose parts were accepted in several attempts counts with the first of these, and its
-//     segments and money with each.
+//   - "carried" counts messages with an attempt that was claimed in that time and that the channel
+//     accepted. A message whose parts were accepted in several attempts counts with the first of
+//     these, and its segments and money with each.
 //
 // The same key may have several rows.
 var dayRows = `

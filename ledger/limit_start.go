@@ -38,8 +38,8 @@ type addition struct {
 
 // startOfCounting reads when the oldest running claim or settlement began: what it has claimed
 // since may not be committed yet. pg_stat_activity does not show when sessions of another role
-// began, so the result is at least five seconds ago. The ledger's timeouts end whatever runs longer
-// than slack.
+// began, so the result is at least five seconds ago. The ledger's timeouts end any transaction that
+// runs longer than slack.
 const startOfCounting = `
 	select clock_timestamp(), greatest(clock_timestamp() - $1::interval,
 	  least(clock_timestamp() - interval '5 seconds',

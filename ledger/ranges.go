@@ -19,8 +19,8 @@ type RangeDay struct {
 	Period string
 }
 
-// Split says by what the figures of a range are divided, beside period, version, route, channel and
-// currency.
+// Split says by what the figures of a range are divided, in addition to period, version, route,
+// channel and currency.
 type Split struct{ Hour, Tenant, CallingCode, Sender, Reason bool }
 
 // Part identifies one part of a range. Fields that Split does not ask for are zero in all parts.

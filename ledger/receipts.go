@@ -135,7 +135,8 @@ type Tell func(*Closing) *Notice
 //
 // A row of awaited that is due counts as a part, even when all its receipts have come. Rows of
 // awaited and due parts that another transaction has locked are skipped, so any number of instances
-// may call Overdue. It waits only for locked parts that a row of awaited stands for, see fallDue.
+// may call Overdue. It waits only for locked parts of messages that a row of awaited lists, see
+// fallDue.
 func (s *Receipts) Overdue(ctx context.Context, limit int, tell Tell) (swept Swept, err error) {
 	for more := true; more && limit > 0; {
 		var done finished

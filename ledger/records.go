@@ -197,9 +197,9 @@ const choicePage = 2000
 // returns an error, EachChoice stops and returns it as it is.
 //
 // It reads page by page by the primary key, each page in a snapshot of its own. So it never holds a
-// whole day in memory, and no long snapshot keeps the old row versions of the counters, of which
-// claims write thousands, from being removed. A message and its attempts are read in one snapshot.
-// visit may use the ledger.
+// whole day in memory, and no long snapshot delays the removal of old row versions of the counters.
+// Claims write thousands of those. A message and its attempts are read in one snapshot. visit may
+// use the ledger.
 func (s *Messages) EachChoice(
 	ctx context.Context, f ChoiceFilter, visit func(*Record) error,
 ) error {
@@ -238,7 +238,7 @@ func (s *Messages) EachChoice(
 
 // choicesAfter reads the next page between low and high, both excluded, and returns the Seq at
 // which it ends. The limit is inside the subquery, so that the planner reads the primary key,
-// whatever it expects of the condition.
+// however many rows it expects the condition to leave.
 func choicesAfter(
 	ctx context.Context, tx pgx.Tx, f *ChoiceFilter, low, high int64, payloads bool,
 ) (page []Record, last int64, more bool, err error) {

@@ -34,8 +34,8 @@ const (
 //
 // Apply then wakes waiting messages, except after the step of a ramp, which frees nothing that they
 // could wait for. It does so after the commit, in small batches, so that no claim is held up, and
-// before it returns. If it fails to wake them, the version is in force all the same, Apply returns
-// no error, and Instances.Forget of any instance wakes the rest.
+// before it returns. If it fails to wake them, the version is still in force, Apply returns no
+// error, and Instances.Forget of any instance wakes the rest.
 func (s *Routing) Apply(ctx context.Context, n NewRouting) (version int64, err error) {
 	if err := n.validate(); err != nil {
 		return 0, fmt.Errorf("apply routing: %w", err)
@@ -207,7 +207,7 @@ const upsertChannels = `
 // with Apply: between it and the commit, some milliseconds later, claims are still made under the
 // version before. Waiting messages are not woken: they wait for a slot, a ready channel or a time,
 // and effects bring none of these. Effects change only which channel is drawn first, and a message
-// that comes due is planned under the version that is current then.
+// is planned under the version that is current when it is due.
 func (s *Routing) ApplyEffects(ctx context.Context, n NewEffects) (version int64, err error) {
 	err = pgx.BeginFunc(ctx, s.reports, func(tx pgx.Tx) error {
 		at, err := lockRouting(ctx, tx)

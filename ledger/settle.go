@@ -48,8 +48,8 @@ type Settlement struct {
 	// State is Accepted, Rejected, Unknown, Retry, Waiting or Failed.
 	State  State
 	Reason string
-	// NextAt is when the message comes due, for Retry and Waiting; zero means at once. For Accepted it
-	// is when the message goes on to another channel, see ByNoReceipt; zero means never.
+	// NextAt is when the message is due, for Retry and Waiting; zero means at once. For Accepted it is
+	// when the message goes on to another channel, see ByNoReceipt; zero means never.
 	NextAt time.Time
 	// Tried adds the attempt's channel to the row's Tried.
 	Tried bool

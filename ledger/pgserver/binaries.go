@@ -73,7 +73,7 @@ func find(ctx context.Context, dirs []string, cache string) (binaries, error) {
 func candidates(ctx context.Context) []string {
 	var dirs []string
 	if p, err := exec.LookPath("postgres"); err == nil {
-		// A link in PATH may stand alone: initdb is beside the real program.
+		// A link in PATH may have no initdb beside it; the real program has.
 		if real, err := filepath.EvalSymlinks(p); err == nil {
 			dirs = append(dirs, filepath.Dir(real))
 		}

@@ -37,7 +37,7 @@ const (
 	// orphanTimeout is how long a server whose parent was killed may take to end before the folder
 	// counts as in use.
 	orphanTimeout = 15 * time.Second
-	// poll is the pause between two looks at a process or a port.
+	// poll is the pause between two checks of a process or a port.
 	poll = 20 * time.Millisecond
 )
 

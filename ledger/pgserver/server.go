@@ -71,8 +71,8 @@ func (s *Server) Start(ctx context.Context) error {
 }
 
 // Stop shuts the server down fast: sessions are cut, running transactions roll back, a checkpoint
-// is written. When ctx ends first it goes on to an immediate shutdown and then kills it, so the
-// server has always ended when Stop returns.
+// is written. When ctx ends first, Stop goes on to an immediate shutdown and then kills the server,
+// so the server has always ended when Stop returns.
 func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
