@@ -219,8 +219,8 @@ func TestUnsentMessagesAreFoundByAFilter(t *testing.T) {
 	}
 }
 
-// TestAPageOfUnsentMessagesLooksAtABoundedNumber: a filter that finds the last of many messages
-// needs some pages, of which the first ones are empty. Days before Since are not looked at.
+// TestAPageOfUnsentMessagesLooksAtABoundedNumber: a filter that finds only the last of many
+// messages needs several pages, the first of which are empty. Days before Since are not read.
 func TestAPageOfUnsentMessagesLooksAtABoundedNumber(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
