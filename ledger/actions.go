@@ -18,7 +18,7 @@ const (
 	WindowAction  ActionKind = "window"  // a limit's window was started again
 	BudgetAction  ActionKind = "budget"  // a top-up, or a correction
 	GuardAction   ActionKind = "guard"   // a guard found too much traffic
-	MessageAction ActionKind = "message" // of messages, and of what is sent
+	MessageAction ActionKind = "message" // such as cancel, pause and replay
 	OptOutAction  ActionKind = "opt_out" // by hand, not by a word of the subscriber
 	ErasureAction ActionKind = "erasure"
 )
@@ -29,20 +29,21 @@ var ActionKinds = []ActionKind{
 	ErasureAction,
 }
 
-// Via says how an action came in. It is what the process says that wrote the row, as Author is.
+// Via says how an action came in. Like Author, it is reported by the process that wrote the row.
 type Via string
 
 // The ways of actions. Empty means that it was not recorded.
 const (
-	// ViaCommand is the command line: the author is only claimed, and the login of the database is
-	// what was authenticated.
+	// ViaCommand is the command line: anybody may give any author, and only the database login was
+	// authenticated.
 	ViaCommand Via = "command"
-	// ViaAPI and ViaConsole had the author authenticated, by a token or an issuer.
+	// ViaAPI and ViaConsole authenticate the author, by a token or an issuer.
 	ViaAPI     Via = "api"
 	ViaConsole Via = "console"
-	// ViaTopic is the control topic: whoever may write to it, under the name in the record.
+	// ViaTopic is the control topic: the author is the name in the record, and whoever may write to
+	// the topic can give any name.
 	ViaTopic Via = "control topic"
-	// ViaItself is what a process did by itself: steps of ramps, health weighting, guards.
+	// ViaItself stands for what a process did by itself: steps of ramps, health weighting, guards.
 	ViaItself Via = "dispatcher"
 )
 
@@ -78,7 +79,8 @@ type ActionFilter struct {
 	After *Action
 }
 
-// selectActions reads actions, newest first. Each of them is recorded where it acts.
+// selectActions reads actions, newest first. Most kinds are recorded in the table of what they
+// change.
 //
 // An import puts very many numbers on an opt-out list at once, so opt-outs of one minute are one
 // action. The first of them gives its id and time, which do not change when more are added.

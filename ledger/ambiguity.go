@@ -13,7 +13,7 @@ type Ambiguities struct{ *db }
 // Step is a way to find out whether the provider took a submission that it did not answer.
 type Step string
 
-// Steps, the preferred ones first. A receipt with the key resolves the ambiguity under each.
+// Steps, the preferred ones first. With any of them, a receipt with the key resolves the ambiguity.
 const (
 	SameKey      Step = "same_key" // submit again under the same key, which the provider recognises
 	Lookup       Step = "lookup"   // ask the provider for the key
@@ -27,12 +27,12 @@ type ResolvedAs string
 // Resolutions.
 const (
 	Taken      ResolvedAs = "taken"     // the provider has it
-	NotTaken   ResolvedAs = "not_taken" // it is certain that it does not
+	NotTaken   ResolvedAs = "not_taken" // the provider certainly does not have it
 	Resent     ResolvedAs = "resent"    // nobody knows; the message was sent once more, flagged
 	Unresolved ResolvedAs = "final"     // nobody knows; it counts as possibly billable
 )
 
-// Ambiguity is a submission of which it is not known whether the provider took it.
+// Ambiguity is a submission that the provider may or may not have taken.
 type Ambiguity struct {
 	// Key is its Submission.Key. All attempts under the same key are one ambiguity.
 	Key  string
@@ -51,7 +51,7 @@ type Ambiguity struct {
 	Partly bool
 }
 
-// OpenAmbiguity is an ambiguity that is due.
+// OpenAmbiguity is an ambiguity to resolve, with its message and its latest attempt.
 type OpenAmbiguity struct {
 	Ambiguity
 	Message  Message
@@ -60,18 +60,18 @@ type OpenAmbiguity struct {
 	OpenedAt time.Time
 	Asked    int // tries so far
 	// Answer is what a late answer or a receipt has told about the submission: a word of
-	// audit.attempts.outcome, "unknown" for nothing. It is the outcome of the latest attempt under
-	// its key if that is accepted or rejected, else the outcome of the first one.
+	// audit.attempts.outcome, "unknown" for nothing. It is the outcome of the latest attempt under its
+	// key if that is accepted or rejected, else the outcome of the first one.
 	Answer string
 	// Settled says that the outcome of the latest attempt is not unknown.
 	Settled bool
 	// Receipt is the receipt state of the first attempt; empty for none.
 	Receipt State
-	// Reference holds the provider's ids of the parts that the latest attempt got accepted before
-	// an answer was missing. A provider may give none.
+	// Reference holds the provider's ids of the parts that the latest attempt got accepted before an
+	// answer was missing. A provider may give none.
 	Reference string
-	// Await is for how long receipts are awaited if the submission turns out to have been taken:
-	// Settlement.Await of the latest attempt, by the routing that it was sent under.
+	// Await is how long receipts are awaited if the submission turns out to have been taken:
+	// Settlement.Await of the latest attempt, by the routing under which it was sent.
 	Await time.Duration
 }
 
@@ -102,8 +102,7 @@ type Resolution struct {
 	Via          Via
 	// Settlement settles the latest attempt with what was found out; nil when it stays unknown.
 	Settlement *Settlement
-	// Move changes the state of the message where Settlement does not; nil leaves that to
-	// Settlement.
+	// Move changes the state of the message where Settlement does not; nil leaves that to Settlement.
 	Move *Move
 }
 

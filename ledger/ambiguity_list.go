@@ -24,8 +24,8 @@ type AmbiguityRecord struct {
 	Asked                     int        // tries so far
 	ResolvedAs                ResolvedAs // empty while it is open
 	Author, Note              string
-	// Login is the database's login that settled it, and Via how that came in; empty where it was
-	// not recorded.
+	// Login is the database's login that settled it, and Via how that came in; empty where it was not
+	// recorded.
 	Login string
 	Via   Via
 }
@@ -33,7 +33,7 @@ type AmbiguityRecord struct {
 // AmbiguousFilter selects ambiguous attempts. The zero value selects all that are still being
 // resolved.
 type AmbiguousFilter struct {
-	// Ended includes those that ended without it becoming known whether they were taken.
+	// Ended includes those that have ended although nobody knows whether they were taken.
 	Ended bool
 	// Channel, Lane and Tenant are names, Code is why there was no answer; empty means any.
 	Channel, Lane, Tenant, Code string
@@ -48,14 +48,14 @@ const fromAmbiguous = `
 	join facts.stored_messages m on m.seq = d.message_seq
 	join facts.attempts a on a.message_seq = d.message_seq and a.attempt = d.last`
 
-// ambiguities are those with the columns of scanAmbiguityRecord.
+// ambiguities selects the columns that scanAmbiguityRecord reads.
 const ambiguities = `
 	select m.seq, m.id, m.lane, m.tenant, a.channel, d.attempt, d.last, a.segments,
 	  a.price_micros, a.currency, coalesce(a.provider_code, ''),
 	  d.step, d.opened_at, least(d.until, d.closed_at), d.asked, coalesce(d.verdict, ''), d.author,
 	  d.note, d.closed_at, d.login, d.via` + fromAmbiguous
 
-// matching is what a filter matches; $1 to $7 are its arguments.
+// matching is the condition of a filter; $1 to $7 are its arguments.
 const matching = `
 	where a.outcome = 'unknown'
 	  and (d.next_at is not null or $1 and d.verdict in ('final', 'resent'))
@@ -94,7 +94,7 @@ func (s *Ambiguities) List(
 	return s.After(ctx, f, &AmbiguityRecord{}, limit)
 }
 
-// After is List of the attempts after one that was listed before, to read all page by page.
+// After lists the attempts that follow last, so that all can be read page by page.
 func (s *Ambiguities) After(
 	ctx context.Context, f *AmbiguousFilter, last *AmbiguityRecord, limit int,
 ) ([]AmbiguityRecord, error) {
@@ -108,7 +108,7 @@ func (s *Ambiguities) Count(ctx context.Context, f *AmbiguousFilter) (n int64, e
 	return n, wrap("count ambiguous attempts", err)
 }
 
-// of are all ambiguities of one message.
+// of returns all ambiguities of one message.
 func (s *Ambiguities) of(ctx context.Context, seq int64) ([]AmbiguityRecord, error) {
 	return rows(ctx, s.db, scanAmbiguityRecord, ambiguitiesOf, seq)
 }
@@ -123,13 +123,13 @@ func scanAmbiguityRecord(r pgx.CollectableRow) (a AmbiguityRecord, err error) {
 	return a, err
 }
 
-// ContradictionRecord is an attempt that its provider denied, and that a receipt of the same
-// provider says was delivered. It holds no number and no text.
+// ContradictionRecord is an attempt that its provider denied, although a receipt of the same
+// provider says that it was delivered. It holds no number and no text.
 type ContradictionRecord struct {
 	ID, Lane, Tenant, Channel string
 	Attempt                   int
-	// Outcome and Code are what the provider answered, and Reference is the id that the receipt
-	// names; it may be empty.
+	// Outcome and Code are what the provider answered, and Reference is the id that the receipt names;
+	// it may be empty.
 	Outcome, Code, Reference string
 	ReceivedAt               time.Time // when the receipt came
 	State                    State     // of the message
@@ -139,7 +139,7 @@ type ContradictionRecord struct {
 // recentContradictions is for how long a contradiction counts as open.
 const recentContradictions = 7 * 24 * time.Hour
 
-// Contradictions lists those that match, oldest first, limit at most. Contradictions older than
+// Contradictions lists the contradictions that match, oldest first, limit at most. Those older than
 // seven days count as ended.
 func (s *Ambiguities) Contradictions(
 	ctx context.Context, f *AmbiguousFilter, limit int,
@@ -170,8 +170,8 @@ func scanContradiction(r pgx.CollectableRow) (c ContradictionRecord, err error) 
 	return c, err
 }
 
-// otherIDs are the ids in receipts with our key that the answers to the attempts did not name, by
-// attempt.
+// otherIDs returns, by attempt, the ids that came in receipts with our key but not in the
+// provider's answer.
 func (s *Ambiguities) otherIDs(ctx context.Context, seq int64) (map[int][]string, error) {
 	type named struct {
 		attempt   int

@@ -15,8 +15,8 @@ import (
 // them.
 //
 //   - "repeated" stores the key under which a message is submitted again, or removes it. It skips
-//     locked messages: if the settlement had moved such a message, it would itself hold the lock,
-//     and it must not wait for a message after it has locked channels.
+//     messages that another transaction has locked: the settlement did not move them, or it would
+//     hold these locks itself, and once it has locked channels it must not wait for a message.
 //   - "opened" begins an ambiguity, or continues it when an attempt under the same key was settled.
 //     It checks that the attempt is unknown, so that a repeated or late settlement opens nothing.
 //   - The last statement moves the price of a submission to the latest attempt under its key,
@@ -199,9 +199,9 @@ func scanAmbiguity(r pgx.CollectableRow) (OpenAmbiguity, error) {
 	return o, err
 }
 
-// Of returns the latest unresolved ambiguity of a message: an open one, or one that ended without
-// it becoming known whether the message was taken. last selects the one whose latest attempt has
-// this number; 0 means any. It returns ErrNotAmbiguous when there is none.
+// Of returns the latest unresolved ambiguity of a message: an open one, or one that has ended
+// although nobody knows whether the message was taken. last selects the one whose latest attempt
+// has this number; 0 means any. It returns ErrNotAmbiguous when there is none.
 func (s *Ambiguities) Of(ctx context.Context, id string, last int) (OpenAmbiguity, error) {
 	r, err := s.reports.Query(ctx, `
 		select `+ambiguityColumns+`
@@ -244,10 +244,11 @@ var (
 	lockMessage = ofDay(`select from dispatcher.messages where seq = $1 for update`)
 )
 
-// resolveAmbiguity closes an ambiguity, also one that had ended as final or resent, and moves its
+// resolveAmbiguity closes an ambiguity, even one that had ended as final or resent, and moves its
 // message where no settlement can. Its attempts and its message are locked. While the message is
-// being submitted again under the key, nothing is resolved, because the answer to that may tell.
-// Nothing is resolved either when a late answer or a receipt has proved something else meanwhile.
+// being submitted again under the key, nothing is resolved, because that answer may tell whether it
+// was taken. Nothing is resolved either when a late answer or a receipt has proved something else
+// meanwhile.
 var resolveAmbiguity = ofDay(`
 	with held as (
 	  select seq from dispatcher.messages where seq = @seq and (same_key is distinct from @key
@@ -311,7 +312,7 @@ func (s *Ambiguities) Resolve(ctx context.Context, r *Resolution) (ended bool, e
 	return true, wrap("resolve an ambiguity", tx.Commit(ctx))
 }
 
-// resolveIn is Resolve in its transaction.
+// resolveIn is the transaction of Resolve.
 func resolveIn(ctx context.Context, tx pgx.Tx, r *Resolution) (closed bool, err error) {
 	batch, day := &pgx.Batch{}, DayOf(r.Seq)
 	if r.Settlement == nil {
@@ -323,7 +324,7 @@ func resolveIn(ctx context.Context, tx pgx.Tx, r *Resolution) (closed bool, err 
 	batch.Queue(resolveAmbiguity.on(day), resolveArguments(r)).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&closed)
 	})
-	err = tx.SendBatch(ctx, batch).Close() // before what it reads is returned
+	err = tx.SendBatch(ctx, batch).Close() // not in the return statement: it sets closed
 	return closed, err
 }
 

@@ -54,7 +54,7 @@ func resolve(t *testing.T, l *ledger.Ledger, j ledger.Resolution) bool {
 	return ended
 }
 
-// final is the resolution that the outcome stays unknown.
+// final resolves the ambiguity of a message as unknown for good.
 func final(m ledger.Message) ledger.Resolution {
 	return ledger.Resolution{
 		Seq: m.Seq, Key: "k", As: ledger.Unresolved, Author: "ops", Via: ledger.ViaCommand,
@@ -275,8 +275,8 @@ func TestARepeatedSubmissionLocksItsAttemptsInOrder(t *testing.T) {
 }
 
 // TestASettlementWaitsForNoMessageThatAnotherHasMoved: two instances close lost attempts, one of
-// them the same. The second one then has a channel locked. A claim that repeats the attempt which
-// the first has closed waits for that channel.
+// which is the same for both. The second instance then has a channel locked, and a claim that
+// repeats the attempt which the first has closed waits for that channel.
 func TestASettlementWaitsForNoMessageThatAnotherHasMoved(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

@@ -48,8 +48,8 @@ func (n *number) Int64Value() (pgtype.Int8, error) {
 // BytesValue implements pgtype.BytesValuer.
 func (o *octets) BytesValue() ([]byte, error) { return *o, nil }
 
-// pieces reads an array of bytea. All elements of all rows that it reads share their memory, in
-// pieces of at least pieceRoom.
+// pieces reads an array of bytea. It copies the elements of all rows into shared blocks of at least
+// pieceRoom bytes.
 type pieces struct {
 	list [][]byte // of the latest row
 	room []byte

@@ -12,8 +12,8 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestArraysArriveAsTheyWere: empty elements are no NULLs, and what pieces have read stays as it is
-// when they read more rows.
+// TestArraysArriveAsTheyWere: empty elements do not become NULL, and the elements of earlier rows
+// stay unchanged when more rows are read.
 func TestArraysArriveAsTheyWere(t *testing.T) {
 	t.Parallel()
 	conn, err := pgx.Connect(t.Context(), ledgertest.URL(t))

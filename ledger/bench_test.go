@@ -88,8 +88,8 @@ func BenchmarkCursors(b *testing.B) {
 	}
 }
 
-// claimMoving claims, moves every cursor and settles. The routes take turns among the
-// messages, so that each has an attempt for its cursor to move to.
+// claimMoving claims, moves every cursor and settles. The routes take turns among the messages, so
+// that each has an attempt for its cursor to move to.
 func claimMoving(b *testing.B, l *ledger.Ledger, c ledger.Claim) {
 	for i := range c.Messages {
 		if len(c.Cursors) > 0 {

@@ -24,8 +24,8 @@ func (m *measured) round(b *testing.B, work func()) {
 }
 
 // within reports the CPU time, and fails the benchmark if a round took longer than most, both by
-// the clock and in CPU time. The clock alone tells little on a machine that other work keeps busy.
-// CPU time alone tells too much where PostgreSQL uses several cores.
+// the clock and in CPU time. The clock alone overstates the cost on a busy machine. CPU time alone
+// overstates it where PostgreSQL uses several cores.
 func (m *measured) within(b *testing.B, most time.Duration) {
 	b.Helper()
 	clock, cpu := m.clock/time.Duration(m.rounds), m.cpu/time.Duration(m.rounds)

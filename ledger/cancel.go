@@ -33,7 +33,7 @@ type UnsentMessage struct {
 	Envelope []byte // as the producer sent it; nil where it was not asked for
 }
 
-// UnsentPage are messages that a filter finds, in the order of Seq. It may have none although
+// UnsentPage are messages that a filter finds, in the order of Seq. A page may be empty although
 // others follow.
 type UnsentPage struct {
 	Messages []UnsentMessage
@@ -42,15 +42,15 @@ type UnsentPage struct {
 	More bool
 }
 
-// unsentLook is how many rows of dispatcher.due a page looks at. It bounds the time of a page for
-// any filter, also for one that finds few messages among millions.
+// unsentLook is how many rows of dispatcher.due a page reads. It bounds the time of a page for any
+// filter, even for one that finds few messages among millions.
 const unsentLook = 5000
 
-// selectUnsent reads the messages that a filter finds among the next rows of due, and one row at
-// least. Only those that have not left are in due, besides accepted ones that wait for a receipt.
-// The offsets make the planner read each message by its number, and not all days. The end is not a
-// bound of looked, because the planner takes a range with two bounds for a small one and would sort
-// it.
+// selectUnsent reads the messages that a filter finds among the next rows of due, and returns at
+// least one row. due holds the messages that have not left, and accepted ones that wait for a
+// receipt. The offsets make the planner read each message by its number, and not all days. @end
+// does not bound looked, because the planner expects few rows between two bounds and would sort
+// them.
 const selectUnsent = `
 	with looked as materialized (
 	  select seq, lane, tenant, state from dispatcher.due
@@ -72,8 +72,8 @@ const selectUnsent = `
 	from (select count(*) as looked, max(seq) as last from looked) l left join found f on true
 	order by f.seq`
 
-// Unsent reads the next messages that a filter finds after the message with that Seq, limit at
-// most. With envelopes, each has its Envelope.
+// Unsent reads the next messages that the filter finds, limit at most, with a Seq above after. With
+// envelopes, each has its Envelope.
 func (s *Cancellations) Unsent(
 	ctx context.Context, f *UnsentFilter, after int64, limit int, envelopes bool,
 ) (UnsentPage, error) {
@@ -98,8 +98,7 @@ func (s *Cancellations) Unsent(
 	return page, nil
 }
 
-// arguments makes selectUnsent read one message more than limit, which shows whether others
-// follow.
+// arguments makes selectUnsent read one message more than limit, which shows whether others follow.
 func (f *UnsentFilter) arguments(after int64, limit int, envelopes bool) pgx.NamedArgs {
 	return pgx.NamedArgs{
 		"lane": f.Lane, "route": f.Route, "tenant": f.Tenant, "since": instant(f.Since),
@@ -108,8 +107,8 @@ func (f *UnsentFilter) arguments(after int64, limit int, envelopes bool) pgx.Nam
 	}
 }
 
-// begin and end are numbers between which all messages are that were stored in the time of the
-// filter. A message may be stored on the day before or after that of its time, within disorder.
+// begin and end bound the Seq of all messages that were stored in the time of the filter. A message
+// may be stored on the day before or after that of its time, within disorder.
 func (f *UnsentFilter) begin() int64 {
 	if f.Since.IsZero() {
 		return 0
@@ -133,7 +132,7 @@ type Cancellation struct {
 	Notice   Notice
 }
 
-// Canceller is who ends messages, why, and how that came in.
+// Canceller says who ends messages, why, and how the request came in.
 type Canceller struct {
 	Author, Reason string
 	Via            Via
@@ -144,9 +143,9 @@ var cancelNames = []string{
 	"seqs", "states", "attempts", "notice_keys", "notice_values", "author", "why", "via",
 }
 
-// cancelMessages ends the locked messages that are as the caller read them, and of which no attempt
-// was or may have been taken. A claim that locked a message first has made it sending by now; a
-// later claim does not find it due any more.
+// cancelMessages ends those locked messages that have not changed since the caller read them, and
+// that no provider took or may have taken. A claim that locked a message first has made it sending
+// by now; a later claim no longer finds it due.
 var cancelMessages = ofDay(named(cancelNames, `
 	with given as (
 	  select * from unnest(@seqs::bigint[], @states::text[], @attempts::smallint[],
@@ -176,9 +175,9 @@ var lockMessages = ofDay(`
 	select from dispatcher.messages where seq = any($1) order by seq for update`)
 
 // Cancel ends messages, those of a day in one transaction, and returns the Seq of those that it
-// ended. A message that has changed since the caller read it is left as it is, and so is one of
-// which an attempt was or may have been taken. Cancel waits for claims and settlements that have a
-// message locked.
+// ended. A message that has changed since the caller read it is left as it is, and so is one that a
+// provider took or may have taken. Cancel waits for claims and settlements that have a message
+// locked.
 func (s *Cancellations) Cancel(
 	ctx context.Context, by Canceller, all []Cancellation,
 ) (ended map[int64]bool, err error) {
@@ -192,7 +191,7 @@ func (s *Cancellations) Cancel(
 	return ended, wrap("cancel messages", err)
 }
 
-// cancelOfDay ends messages of a day, and adds those that it ended to ended.
+// cancelOfDay ends messages of a day, and adds their Seq to ended.
 func (s *Cancellations) cancelOfDay(
 	ctx context.Context, by Canceller, day Day, some []Cancellation, ended map[int64]bool,
 ) error {

@@ -61,7 +61,7 @@ func (s *Cancellations) CountPending(ctx context.Context) (n int64, oldest time.
 }
 
 // Arrived lists pending cancellations of the last hour whose message is in the ledger by now, the
-// latest first: it was stored by a claim that began before the cancellation was.
+// latest first. The claim that stored such a message began before the cancellation was stored.
 func (s *Cancellations) Arrived(ctx context.Context) ([]PendingCancellation, error) {
 	found, err := rows(ctx, s.db, scanPending, `
 		select id, author, reason, via, at from dispatcher.pending_cancellations p
@@ -80,8 +80,8 @@ func (s *Cancellations) Forget(ctx context.Context, id string) error {
 // selectPending finds the cancellations of new messages.
 const selectPending = `select id from dispatcher.pending_cancellations where id = any($1)`
 
-// carryOut removes the pending cancellations of the messages in $1. Those of the messages in $2,
-// which are ended, are repeated as carried out in the record of what operators did.
+// carryOut removes the pending cancellations of the messages in $1. For the messages in $2, which
+// are ended, it records in operator_actions that the cancellation was carried out.
 const carryOut = `
 	with gone as (
 	  delete from dispatcher.pending_cancellations where id = any($1)
@@ -90,12 +90,13 @@ const carryOut = `
 	insert into dispatcher.operator_actions (author, reason, action, subject, via)
 	select author, reason, 'cancel', id, via from gone where id = any($2)`
 
-// askPending is a round trip of its own.
+// askPending reads the pending cancellations in a separate round trip.
 func (t *Tx) askPending(ctx context.Context) error {
 	return t.readPending(t.conn.Query(ctx, selectPending, t.ids()))
 }
 
-// readPending marks the new messages whose cancellation came before them. Intakes are known.
+// readPending marks the new messages that were cancelled before they came. Seen.Intakes is set by
+// then.
 func (t *Tx) readPending(rows pgx.Rows, err error) error {
 	if err != nil {
 		return err
@@ -113,8 +114,8 @@ func (t *Tx) readPending(rows pgx.Rows, err error) error {
 	return nil
 }
 
-// carriedOut are the ids of the withdrawn messages, and of those that the decisions end for that.
-// The others ended before: they are dead or rejected.
+// carriedOut returns the ids of the withdrawn messages, and of those that the decisions end as
+// cancelled. The others have ended for another reason: they are dead or rejected.
 func (t *Tx) carriedOut() (withdrawn, ended []string) {
 	ended = []string{}
 	for at := range t.seen.Withdrawn {

@@ -8,9 +8,9 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestACancellationThatComesFirstEndsItsMessage when it is stored, also one that is scheduled, and
-// by a later claim, which asks in its first round trip. One that was being stored meanwhile is
-// found as arrived.
+// TestACancellationThatComesFirstEndsItsMessage when the message is stored, even a scheduled one.
+// The claim after it asks in its first round trip. Arrived lists a message that was being stored
+// when its cancellation came.
 func TestACancellationThatComesFirstEndsItsMessage(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

@@ -135,7 +135,7 @@ func TestNothingIsBothCancelledAndSent(t *testing.T) {
 			defer haveCancelled()
 			<-claimed
 			mine := cancellations[half*n/2 : (half+1)*n/2]
-			for some := range slices.Chunk(mine, 1+half) { // one at once, and two
+			for some := range slices.Chunk(mine, 1+half) { // one at a time, or two
 				ended := cancel(t, ledgers[half], some...)
 				haveCancelled()
 				mu.Lock()
@@ -219,8 +219,8 @@ func TestUnsentMessagesAreFoundByAFilter(t *testing.T) {
 	}
 }
 
-// TestAPageOfUnsentMessagesLooksAtABoundedNumber: a filter that finds the last of many messages
-// needs some pages, of which the first ones are empty. Days before Since are not looked at.
+// TestAPageOfUnsentMessagesLooksAtABoundedNumber: a filter that finds only the last of many
+// messages needs several pages, the first of which are empty. Days before Since are not read.
 func TestAPageOfUnsentMessagesLooksAtABoundedNumber(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

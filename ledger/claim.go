@@ -25,12 +25,12 @@ type Claim struct {
 	// EachTenant is set if the routing has limits that each tenant has for itself. Lock then creates
 	// the rows that tenants among Scopes do not have yet.
 	EachTenant bool
-	// Lanes ranks the lanes, most urgent first. When more than Due rows are due, they are picked up
-	// in that order, and within a lane tenants take turns, with the oldest row of each first. Lanes
-	// that are not named come last.
+	// Lanes ranks the lanes, most urgent first. When more than Due rows are due, they are picked up in
+	// that order, and within a lane tenants take turns, with the oldest row of each first. Lanes that
+	// are not named come last.
 	Lanes []string
-	// Cursors names the routes whose round-robin cursors are locked and shown, ascending and
-	// distinct. A route without a cursor row makes Commit fail with a MissingCursorsError.
+	// Cursors names the routes whose round-robin cursors are locked and shown, ascending and distinct.
+	// A route without a cursor row makes Commit fail with a MissingCursorsError.
 	Cursors []string
 }
 
@@ -47,8 +47,8 @@ type Seen struct {
 	Messages []Message
 	// Intakes has one entry per message.
 	Intakes []Intake
-	// OptedOut marks the messages whose recipient has opted out of what their tenant sends. It may
-	// be shorter than Messages: see IsOptedOut.
+	// OptedOut marks the messages whose recipient has opted out of what their tenant sends. It may be
+	// shorter than Messages: see IsOptedOut.
 	OptedOut []bool
 	// Withdrawn marks the positions of new messages that were cancelled before they came. Decisions
 	// end them with ReasonCancelled.
@@ -80,7 +80,7 @@ type Intake uint8
 // Intakes of a message in a claim.
 const (
 	Fresh     Intake = iota // new, inserted just now
-	Due                     // an older row that came due
+	Due                     // an older row that is due
 	Duplicate               // the id exists with the same content
 	Conflict                // the id exists with different content
 )
@@ -108,12 +108,12 @@ type Wait struct {
 // ChannelState is the shared state of one channel.
 type ChannelState struct {
 	Name string
-	// Gate holds the counters as stored: the ledger does not roll them. When the caller rolls one
-	// into a new window, Commit writes it back and keeps the old window in the history.
+	// Gate holds the counters as stored: the ledger does not roll them. When the caller rolls one into
+	// a new window, Commit writes it back and keeps the old window in the history.
 	Gate admission.Gate
 	// LastAssigned is when an attempt was last given to this channel; zero means never.
 	LastAssigned time.Time
-	// Freed is how many slots were ever given back. Gate.Active.Count does not have them any more.
+	// Freed is how many slots were ever given back. Gate.Active.Count no longer includes them.
 	Freed int64
 }
 
@@ -148,7 +148,7 @@ type Decision struct {
 	Waits []Wait
 	// NewRound empties the row's Tried and adds one to Rounds.
 	NewRound bool
-	// Unlocked, of a due row: it is left as it is because the claim has not locked all limits that
+	// Unlocked says that a due row is left as it is because the claim has not locked all limits that
 	// count it. The next claim begins with its tenant, unless more urgent rows are due then.
 	Unlocked bool
 }
@@ -173,8 +173,8 @@ type Attempt struct {
 	Segments    int    // parts that this attempt is going to submit
 	PriceMicros int64  // for all of them
 	Currency    string // ISO 4217
-	// Ticket is set when the attempt uses the active slot of the attempt before: it takes no slot
-	// of its own.
+	// Ticket is set when the attempt uses the active slot of the attempt before: it takes no slot of
+	// its own.
 	Ticket *admission.Ticket
 	// LeavesAt is its release time, where a limit gives one; zero for at once. In limits of a second
 	// the attempt counts in the window of that time.
@@ -191,10 +191,10 @@ type Notice struct {
 	Key     string
 	Value   []byte
 	Headers []Header
-	// Seq and At are set by Publish. Of two notices about one message the later one has the higher
-	// Seq and no earlier At. They belong to the transaction that wrote the notice: Seq is the
-	// number of its row in the outbox, At the database's clock once the message was locked. A
-	// notice that is published again keeps its Seq.
+	// Seq and At are set by Publish. Of two notices about one message the later one has the higher Seq
+	// and no earlier At. They belong to the transaction that wrote the notice: Seq is the number of
+	// its row in the outbox, At the database's clock once the message was locked. A notice that is
+	// published again keeps its Seq.
 	Seq int64
 	At  time.Time
 }

@@ -284,9 +284,9 @@ func (u *use) checkCounter(owner string, was, is *admission.Counter) error {
 	return checkTallies(owner, taken, is, grew)
 }
 
-// units are the least and the most that must have been taken from a counter. They differ for a
-// prefix, because a message's number is not known here, and for money, because the counter holds
-// one currency.
+// units are the least and the most by which a counter must have grown. They differ for a prefix,
+// because a message's number is not known here, and for money, because the counter holds one
+// currency.
 func (u *use) units(c *admission.Counter) (least, most int64) {
 	switch c.Unit {
 	case admission.Messages:

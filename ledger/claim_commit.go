@@ -31,8 +31,8 @@ func (t *Tx) Commit(ctx context.Context, d Decisions) error {
 	}
 	t.decisions = d
 	lost, err := t.finish(ctx)
-	// The connection goes back first: when the server went away, all of them hang in claims, and
-	// commitOutcome needs one.
+	// The connection goes back first: when the server goes away, all connections may hang in claims,
+	// and commitOutcome needs one.
 	t.release()
 	if lost {
 		err = t.claims.commitOutcome(ctx, t, err)
@@ -131,7 +131,7 @@ func (t *Tx) write(ctx context.Context) (tag string, err error) {
 		tag = ct.String()
 		return nil
 	})
-	err = t.conn.SendBatch(ctx, batch).Close() // before what it reads is returned
+	err = t.conn.SendBatch(ctx, batch).Close() // not in the return statement: it sets tag
 	return tag, err
 }
 
@@ -157,10 +157,10 @@ func rollback(ctx context.Context, pooled *pgxpool.Conn) {
 	}
 }
 
-// freeTickets lists the attempts whose tickets were shown and whose slots they no longer hold.
-// Either the next attempt uses the slot, and took none of its own; or the message takes a new slot
-// or is not sent again. In the second case the active count of the channel is lowered here, if the
-// claim has locked that channel. If it has not, the slot is held until its time is over.
+// freeTickets lists the attempts that lose the slot of their ticket. Either the next attempt of the
+// message uses the slot, and takes no other; or the message takes a new slot or is not sent again.
+// In the second case freeTickets lowers the active count of the channel. If the claim has not
+// locked that channel, the attempt is not listed, and keeps the slot until its time is over.
 func (t *Tx) freeTickets() (which []int) {
 	for i := range t.seen.Messages {
 		m, d := &t.seen.Messages[i], &t.decisions.Each[i]

@@ -83,7 +83,7 @@ func (t *Tx) copyMessage(rows *copied, at int) {
 	}
 	var finished, waiting, scheduled time.Time
 	rounds := 0
-	switch state { //nolint:exhaustive // The others are none of these.
+	switch state { //nolint:exhaustive // The others set no time.
 	case Dead, Failed, Rejected:
 		finished = t.seen.Now
 	case Waiting:

@@ -50,8 +50,8 @@ type Tx struct {
 
 // Lock begins a claim: it stores the ids of want.Messages, locks the channels, limits and cursors,
 // and picks up to want.Due due rows. That is one round trip. A second one follows when some ids
-// existed already, and when the first cancellation waits for its message. The caller reads Seen,
-// decides, and calls Commit. It defers Rollback.
+// existed already, and when cancellations are pending that the claim before did not find. The
+// caller reads Seen, decides, and calls Commit. It defers Rollback.
 //
 // After an error nothing is left: no row, no lock, no connection.
 func (s *Claims) Lock(ctx context.Context, want Claim) (*Tx, error) {
@@ -361,9 +361,9 @@ func (t *Tx) readPresent(results pgx.BatchResults) error {
 	return nil
 }
 
-// checkDuplicates compares the content of messages whose ids existed already, and marks those with
-// another content as Conflict. When the payload was dropped the content is not known, and the
-// message counts as a duplicate.
+// checkDuplicates compares the content of messages whose ids existed already, and marks those whose
+// content differs as Conflict. When the stored payload was dropped, its content is not known, and
+// the message counts as a duplicate.
 func (t *Tx) checkDuplicates(ctx context.Context) error {
 	wanted := map[string]int{}
 	for i := range t.request.Messages {
@@ -389,7 +389,7 @@ func (t *Tx) checkDuplicates(ctx context.Context) error {
 	return err
 }
 
-// markOptedOut marks the message at a position: its recipient has opted out.
+// markOptedOut records that the recipient of the message at a position has opted out.
 func (t *Tx) markOptedOut(at int) {
 	for len(t.seen.OptedOut) <= at {
 		t.seen.OptedOut = append(t.seen.OptedOut, false)

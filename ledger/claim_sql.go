@@ -7,7 +7,7 @@ import (
 
 // Statements of a claim, in the order in which they are sent. An array parameter that is null means
 // null in every row, and one of a single element means that value in every row (see brief), because
-// unnest pads both with nulls. The lists of names have the order of the functions that return the
+// unnest pads both with nulls. Each list of names is in the order in which its function returns the
 // parameters.
 
 // planNames are the parameters from planArrays.
@@ -21,8 +21,8 @@ var planNames = []string{
 // id that exists already, in this table or in the older one, is not returned. When another claim
 // stores the same id meanwhile, the statement fails, see isDuplicate.
 //
-// insertIDsAgain has "on conflict" and does not fail for that. With it PostgreSQL writes one more
-// WAL record of 48 bytes for each row, so it is used only after insertIDs has failed.
+// insertIDsAgain has "on conflict" and does not fail then. With it PostgreSQL writes one more WAL
+// record of 48 bytes for each row, so it is used only after insertIDs has failed.
 var (
 	insertIDs = bothTurns(`
 	insert into dispatcher.ids_0 as i (id, seq)
@@ -106,8 +106,8 @@ const selectDue = `
 
 // readPresent runs after all locks. So the clock is later than every grant that was read, and the
 // version is not older than the counters. The turn is the one under which the new ids were stored,
-// because it cannot change while a claim holds locks on the tables of ids. The transaction's id is
-// used to find out whether a commit succeeded whose answer was lost.
+// because it cannot change while a claim holds locks on the tables of ids. When the answer to the
+// commit is lost, the transaction's id is used to find out whether it succeeded.
 const readPresent = `
 	select clock_timestamp(), now(), pg_current_xact_id()::text::bigint,
 	  coalesce((select max(version) from dispatcher.routing_versions), 0),
@@ -132,8 +132,8 @@ var changeNames = slices.Concat(
 	[]string{"now", "waits_for", "waits"},
 )
 
-// updateMessages writes decisions about messages that came due. A version of 0 keeps the row's
-// plan. An empty seen keeps the state of the last wait, for explanations.
+// updateMessages writes decisions about due messages. A version of 0 keeps the row's plan. An empty
+// seen keeps the state of the last wait, for explanations.
 var updateMessages = ofDay(named(changeNames, `
 	update dispatcher.messages m set
 	  state = n.state, reason = nullif(n.reason, ''), next_at = n.next_at, attempts = n.attempts,

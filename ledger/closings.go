@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// DayClosing is one summing of a business day after its end. The first closes the day. A later one
-// corrects it if Changes is not 0.
+// DayClosing is the result of adding up a business day after its end. The first closing closes the
+// day. A later one corrects it if Changes is not 0.
 type DayClosing struct {
 	Revision int
 	At       time.Time
@@ -225,9 +225,9 @@ func (d BusinessDay) hours() iter.Seq[BusinessDay] {
 // have come.
 const afterDay = time.Hour
 
-// settledDays are closed days of which a person has settled an ambiguity since, by its message or
-// by its attempt. The seconds are for a settlement that began before the closing and ended after
-// it.
+// settledDays are closed days with an ambiguity that a person has settled since. The message or the
+// attempt of the ambiguity belongs to the day. The ten seconds allow for a settlement that began
+// before the closing and ended after it.
 const settledDays = `
 	select c.day
 	from dispatcher.ambiguous s
@@ -242,11 +242,12 @@ const settledDays = `
 	    and later.at >= s.closed_at + interval '10 s')`
 
 // Unclosed lists the dates, as 2026-11-21, of business days that may have to be closed or closed
-// again, oldest first. These are all days since the first one that is kept and was not closed; and,
-// until half of the retention of their rows is over, closed days that are three times as old as at
-// their last closing (an hour, three hours, nine, and so on), and those of which a person has
-// settled an ambiguity in the last day, after their last closing. After that rows may be gone. The
-// list may hold days that are not over yet, because the time zone is not known here: see CanClose.
+// again, oldest first. These are all kept days that were never closed, and closed days of two
+// kinds: those that are three times as old as at their last closing (an hour, three hours, nine,
+// and so on), and those with an ambiguity that a person has settled since, within the last day. A
+// closed day is listed only until half of the retention of its rows is over, because later rows may
+// be gone. The list may hold days that are not over yet, because the time zone is not known here:
+// see CanClose.
 func (s *Reports) Unclosed(ctx context.Context, facts time.Duration) ([]string, error) {
 	dates, err := rows(ctx, s.db, pgx.RowTo[string], `
 		select to_char(d, 'YYYY-MM-DD')

@@ -52,6 +52,7 @@ func BenchmarkCloseADay(b *testing.B) {
 	}
 	million := float64(messages) / 1e6
 	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/million, "s/million")
-	// Ten million in a minute. What a day costs whatever its messages is paid in the smaller one, too.
+	// Ten million in a minute. The smaller day also has the cost that does not depend on the number of
+	// messages.
 	m.within(b, time.Second+time.Duration(6*million*float64(time.Second)))
 }

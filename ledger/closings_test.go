@@ -20,8 +20,8 @@ import (
 // dayReport is everything that is reported of a day.
 type dayReport struct {
 	ledger.DayFigures
-	// Splits are the same figures, split by everything by which they can be split: by one thing, which
-	// is read from sums, and by several.
+	// Splits are the same figures in every split: by one thing, which is read from sums, and by
+	// several.
 	Splits map[ledger.Split]map[ledger.Part]ledger.PartFigures
 }
 

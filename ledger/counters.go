@@ -21,7 +21,7 @@ type channelRow struct {
 	rate         pgtype.Float8
 	since, until pgtype.Timestamptz
 	freed        int64
-	began        time.Time // when the statement did
+	began        time.Time // when the statement began
 }
 
 func (r *channelRow) targets() []any {
@@ -296,7 +296,7 @@ func ceil(t time.Time) time.Time {
 	return t.Add(time.Microsecond - 1).Truncate(time.Microsecond)
 }
 
-// encodeTallies is JSON.
+// encodeTallies returns the tallies as JSON.
 func encodeTallies(taken map[string]int64) string {
 	text, err := json.Marshal(taken)
 	if err != nil {

@@ -512,7 +512,7 @@ func TestTurnsGoOnInOneRotationWhileDocumentsChange(t *testing.T) {
 					func(seen *ledger.Seen) (ledger.Decisions, error) {
 						rotation := rotations[(int(seen.Version)-1)%len(rotations)]
 						if c := &seen.Cursors[0]; c.Channel != "" {
-							// it is a member again, whatever was taken out
+							// the cursor is at a member, whatever was removed
 							c.Position = slices.Index(rotation, c.Channel)
 							if c.Position < 0 {
 								t.Errorf("version %d: the cursor stands at %s, which is not in %v",

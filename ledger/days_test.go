@@ -177,7 +177,6 @@ func TestAnIdIsStoredOnceAcrossATurnAndMidnight(t *testing.T) {
 	}
 }
 
-// TestAClockThatWasAheadForAMomentLeavesNothingOnADayToCome.
 func TestAClockThatWasAheadForAMomentLeavesNothingOnADayToCome(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)
@@ -196,7 +195,6 @@ func TestAClockThatWasAheadForAMomentLeavesNothingOnADayToCome(t *testing.T) {
 	}
 }
 
-// TestAProcessThatSleptStoresOnTheDayThatItIs.
 func TestAProcessThatSleptStoresOnTheDayThatItIs(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)

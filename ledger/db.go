@@ -72,8 +72,8 @@ var reportSettings = map[string]string{
 	"application_name": "dispatcher reports",
 	"plan_cache_mode":  "force_custom_plan",
 	"jit":              "off",
-	// Half of the time of planning goes into the CHECK constraints of partitions. They exclude
-	// none: the days are told apart by their bounds.
+	// Planning would spend half of its time on the CHECK constraints of partitions. They exclude no
+	// partition that the bounds do not exclude.
 	"constraint_exclusion": "off",
 	// Messages and attempts are joined day by day.
 	"enable_partitionwise_join": "on",
@@ -119,8 +119,8 @@ func Connect(ctx context.Context, c Config) (*Ledger, error) {
 	return l, nil
 }
 
-// scout looks for a newer primary until Close. Connections to the one before are closed when they
-// are next used.
+// scout looks for a newer primary until Close. Connections to the previous primary are closed when
+// they are next used.
 func (d *db) scout() {
 	ticker := time.NewTicker(scoutInterval)
 	defer ticker.Stop()
@@ -186,7 +186,7 @@ func rows[T any](
 	return queried(ctx, d.reports, scan, sql, args...)
 }
 
-// queried are the rows of a query in a transaction, or on any other connection.
+// queried runs a query in a transaction, or on any other connection, and collects its rows.
 func queried[T any](
 	ctx context.Context, q querier, scan pgx.RowToFunc[T], sql string, args ...any,
 ) ([]T, error) {
@@ -220,13 +220,13 @@ func atEdge[T any](
 		return err
 	})
 	batch.Queue("commit")
-	err = d.reports.SendBatch(ctx, batch).Close() // before what it reads is returned
+	err = d.reports.SendBatch(ctx, batch).Close() // not in the return statement: it sets out
 	return out, err
 }
 
-// disorder is more than messages can be out of order by time. One statement draws seq and stores
-// received_at, which is the start of its transaction, and statement_timeout bounds the time
-// between.
+// disorder bounds how far the order of messages by seq differs from that by received_at. A
+// transaction stores its start as received_at and draws seq later, and statement_timeout bounds the
+// time between.
 const disorder = time.Minute
 
 // LateCommit bounds the time from the arrival of an answer or a receipt to its commit, even while

@@ -197,10 +197,10 @@ const replayed = `
 	)
 	select exists (select from noted)`
 
-// Replay stores that a dead record is published again, and releases its id when it keeps it. This
-// is one transaction, and the caller publishes only after it has committed: without it the record
-// would be a second message with a taken id. It returns ErrReplayed when the record was replayed
-// after the caller read it, and ErrIDTaken when another message has the record's own id.
+// Replay stores that a dead record is published again, and releases its id if the record is to keep
+// it. This is one transaction, and the caller publishes only after its commit: before it the id is
+// taken, and the record would not be a new message. It returns ErrReplayed when the record was
+// replayed after the caller read it, and ErrIDTaken when another message has the record's own id.
 func (s *DeadRecords) Replay(ctx context.Context, r *Replaying) error {
 	d, subject := r.Record, r.Record.ID
 	if subject == "" {

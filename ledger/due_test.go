@@ -287,7 +287,7 @@ func (b *business) wake(random *rand.Rand) {
 	}
 }
 
-// timePasses makes some holds, waits and expected receipts be over.
+// timePasses ends the time of some holds, waits and expected receipts.
 func (b *business) timePasses(random *rand.Rand) {
 	at := random.IntN(3)
 	for _, sql := range []string{

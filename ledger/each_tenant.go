@@ -15,9 +15,9 @@ import (
 // tenant may take. The row of a tenant is made by the first claim that needs it.
 
 // makeTenantLimits creates the rows that some scopes lack, in the lock order, while their channels
-// are locked. A limit that an earlier document removed, and that has left no window since,
-// continues where it was; if its last window is over, only its release time goes on, and the window
-// stays in the history. A day counts as over 25 hours after its beginning, see
+// are locked. A limit that an earlier document removed continues in the window that it had then, if
+// the history has no later one. When that window is over, only its release time is kept, and the
+// window stays in the history. A day counts as over 25 hours after its beginning, see
 // facts.window_evidence. A prepaid budget begins with the sum of its top-ups. When another claim
 // creates the same row at the same time, the statement waits for it.
 const makeTenantLimits = `
@@ -136,8 +136,8 @@ func compareLimits(a, b ownLimit) int {
 		cmp.Compare(m.seconds, n.seconds), cmp.Compare(m.unit, n.unit))
 }
 
-// addCounted adds the limits of tenants that have taken something in the running window of a limit
-// of each tenant which the document adds.
+// addCounted is for limits of each tenant that the document adds: it adds the limit of every tenant
+// that has taken something in the running window.
 func (b *beginning) addCounted() {
 	named := make(map[limitKey]bool, len(b.limits))
 	for i := range b.limits {
@@ -167,9 +167,9 @@ func (b *beginning) addCounted() {
 // dropped. No window is longer than a day of 25 hours.
 const idleTenants = 48 * time.Hour
 
-// idleLimits are the rows that limits of each tenant have for tenants which took nothing for $1,
-// except those that the document names. A prepaid budget that has granted something stays, because
-// its window has no end.
+// idleLimits are the rows that were made for tenants which then took nothing for $1, except those
+// that the document names. A prepaid budget that has granted something stays, because its window
+// has no end.
 const idleLimits = `
 	  from dispatcher.limits l
 	  join dispatcher.limits e on e.channel = l.channel and e.scope = 'tenant:*'
@@ -183,11 +183,11 @@ const idleLimits = `
 	      where n.channel = l.channel and n.scope = l.scope
 	        and n.window_seconds = l.window_seconds and n.unit = l.unit)`
 
-// hasIdle reports whether there are such rows.
+// hasIdle reports whether idleLimits finds any row.
 const hasIdle = `select exists (select ` + idleLimits + `)`
 
-// dropIdle drops a batch of them. All channels are locked, so no claim is between creating a row
-// and reading it.
+// dropIdle drops a batch of idleLimits. All channels are locked, so no claim is between creating a
+// row and reading it.
 const dropIdle = `
 	with idle as (
 	  select l.channel, l.scope, l.window_seconds, l.unit ` + idleLimits + `
@@ -207,7 +207,7 @@ const dropIdle = `
 	)
 	select count(*) from gone`
 
-// DropIdleTenants drops the rows that limits of each tenant have for tenants which took nothing in
+// DropIdleTenants drops, for limits of each tenant, the rows of the tenants that took nothing in
 // the last two days. What their last windows granted stays in the history, and the next claim that
 // needs a row creates it again. channels and over are those of routing version: limits that it
 // names stay, and nothing is dropped when another version is current. Claims wait for milliseconds,

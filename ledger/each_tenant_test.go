@@ -80,7 +80,7 @@ func TestARowIsMadeForEachTenantThatClaims(t *testing.T) {
 	began := since()
 	document[0].Max = 4 // acts on the rows that were made
 	applyLimits(t, r.l, nil, document...)
-	if now := since(); now != began { // or money of before would not come back
+	if now := since(); now != began { // else money that was taken before would not come back
 		t.Errorf("the limit began at %s, and now at %s", began, now)
 	}
 	if got := sendOf(t, r.l, "shop", 7); got != 1 {

@@ -20,13 +20,13 @@ type Erasure struct {
 	// NumberHMAC is stored in the record of the request in place of the number, as in Message.
 	NumberHMAC     int64
 	Author, Reason string
-	// DryRun: nothing is erased or recorded.
+	// DryRun erases and records nothing.
 	DryRun bool
 }
 
 // Erased is what Erase did, or with DryRun would do.
 type Erased struct {
-	// Tenants are those that had messages to the number with a payload, by name.
+	// Tenants are the tenants that had messages with a payload to the number, by name.
 	Tenants []ErasedTenant
 	// Parts counts waiting parts of messages from the number.
 	Parts int64
@@ -150,8 +150,8 @@ var tenantsOf = ofDay(`select distinct tenant from dispatcher.messages`)
 
 // erasePayloads deletes the payloads of messages to some recipients, $2. The payload of a record
 // that could not be used has no recipient. It is deleted if it contains the digits of the number,
-// $3, and if its tenant is $4 or not known. Those of messages that are unended, with $1 = 0, stay.
-// The messages are locked, so that none is sent again meanwhile.
+// $3, and if its tenant is $4 or not known. Payloads of unended messages stay; $1 is 0, see
+// unended. The messages are locked, so that they are not sent again meanwhile.
 var erasePayloads = ofDay(`
 	with found as materialized (
 	  select m.seq, m.tenant, ` + unended + ` as unended

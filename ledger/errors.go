@@ -106,7 +106,7 @@ func RolledBack(err error) bool {
 // errConnection marks a connection error that has no type of its own.
 var errConnection = errors.New("connection to the database lost")
 
-// passing reports whether an error code of PostgreSQL (appendix A of its manual) is one of a
+// passing reports whether an error code of PostgreSQL (appendix A of its manual) stands for a
 // condition that ends by itself.
 func passing(code string) bool {
 	switch code {

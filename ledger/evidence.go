@@ -35,7 +35,7 @@ type Evidence struct {
 	// closings, see ClosingOf and ClosingParts. The lowest are finance rows, see FinanceOf.
 	Seq        int64
 	ID         string    // of a message
-	ReceivedAt time.Time // or when the rest was made; zero for figures without a closing
+	ReceivedAt time.Time // or when another row was made; zero for figures without a closing
 	// State is NotSent while the message is still to be sent.
 	State State
 	// Open says that the plan and the attempts may still change.

@@ -14,7 +14,7 @@ func (l *Ledger) Believe(day Day, turn int64) {
 	l.calendar.turn.Store(turn)
 }
 
-// ConfirmIdentity is called at each interval in production.
+// ConfirmIdentity does what a process does at each keepInterval.
 func (s *Instances) ConfirmIdentity() { s.confirmIdentity() }
 
 // Held is how many connections for claims and settlements are in use.

@@ -28,9 +28,9 @@ func (t *turns) now() map[string]string {
 	return t.last
 }
 
-// move sets the last turn of a lane to tenant, for a claim that began after the turn of behind.
-// When another claim has moved the turn meanwhile, it does nothing: otherwise tenants that have had
-// a turn since would have another.
+// move sets the last turn of a lane to tenant, for a claim that began when behind had the last
+// turn. When another claim has moved the turn meanwhile, move does nothing: otherwise tenants that
+// have had a turn since would have another.
 func (t *turns) move(lane string, behind, tenant string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -48,7 +48,7 @@ type turnsLine struct {
 	t       *testing.T
 	db      *pgx.Conn
 	waiting map[string]int
-	passed  map[string]map[string]bool // who has had a turn since the one that waits has not
+	passed  map[string]map[string]bool // by tenant that waits: who has had a turn meanwhile
 }
 
 // arrive stores two messages each of some tenants of all lanes, fewer of the urgent ones.
@@ -77,8 +77,8 @@ func laneOf(name string) string {
 	return lane
 }
 
-// left removes what a claim has picked up from the queue. It returns which tenant had two turns
-// while which other one had none.
+// left removes what a claim has picked up from the queue. It returns a sentence if a tenant had two
+// turns while another one waited, else nothing.
 func (q *turnsLine) left(picked map[string]int) string {
 	for name, n := range picked {
 		if q.waiting[name] -= n; q.waiting[name] == 0 {

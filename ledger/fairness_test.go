@@ -363,7 +363,7 @@ func TestTheNextTurnIsOfTheFirstThatWasLeftUnlocked(t *testing.T) {
 		{[]string{"c"}, "xbcd"}, // though d behind it has had one
 		{nil, "xcde"},
 		{[]string{"x"}, "xabc"}, // of a more urgent lane: it is picked up anyway
-		{[]string{"a"}, "xdea"}, // round the corner
+		{[]string{"a"}, "xdea"}, // from the last tenant on to the first
 		{nil, "xabc"},
 		{nil, "xdea"},
 	} {
@@ -373,7 +373,7 @@ func TestTheNextTurnIsOfTheFirstThatWasLeftUnlocked(t *testing.T) {
 	}
 	execute(t, db, `update dispatcher.messages set expires_at = now() + interval '30 seconds'
 		where tenant = 'e' and id like '%-00009'`)
-	// that row near its deadline has no turn that others would lose
+	// a row near its deadline is picked up without taking a turn
 	for i, want := range []string{"xebc", "xede", "xeab"} {
 		unlocked := only("x")
 		if i == 0 {

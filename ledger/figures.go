@@ -111,17 +111,17 @@ const billedCost = `(case when a.outcome is null or a.segments = 0 then 0
 // tables of figures at once, so that each message and each attempt is read and joined once.
 // Messages received in that time have numbers between @low and @high.
 //
-//   - "drawn" counts messages that were received in that time, in received_hour, and have a first
-//     choice, on the row of their first attempt, or on one without attempt. "ended" is why no
-//     channel is known to have taken them.
-//   - "attempts" counts those that were claimed in that time, in claimed_hour. The first part of
-//     the union has attempts of messages with numbers in between; those claimed at other times
-//     count nothing. The second part has the few others. They are found by the index on claimed_at,
-//     and belong to messages before @next, which is the first number of a day: with a bound within
-//     a day the planner would read the index on the numbers up to it.
-//   - "carried" counts messages of which the channel accepted an attempt in that time. A message
-//     whose parts were accepted in several attempts counts with the first of these, and its
-//     segments and money with each.
+//   - "drawn" counts messages with a first choice that were received in that time, by
+//     received_hour. Each is counted on the row of its first attempt, or on a row without attempt.
+//     "ended" is why no channel is known to have taken them.
+//   - "attempts" counts the attempts that were claimed in that time, by claimed_hour. The first
+//     part of the union has attempts of messages with numbers in between; those claimed at other
+//     times count nothing. The second part has the few others. They are found by the index on
+//     claimed_at, and belong to messages before @next, which is the first number of a day: with a
+//     bound within a day the planner would read the index on the numbers up to it.
+//   - "carried" counts messages with an attempt that was claimed in that time and that the channel
+//     accepted. A message whose parts were accepted in several attempts counts with the first of
+//     these, and its segments and money with each.
 //
 // The same key may have several rows.
 var dayRows = `

@@ -49,7 +49,7 @@ func (s *Guards) Usual(
 		all, err = pgx.CollectRows(r, pgx.RowToStructByPos[Traffic])
 		return err
 	})
-	err = s.reports.SendBatch(ctx, batch).Close() // before what it reads is returned
+	err = s.reports.SendBatch(ctx, batch).Close() // not in the return statement: it sets all and days
 	return all, days, wrap("read usual traffic", err)
 }
 

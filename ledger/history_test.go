@@ -346,7 +346,7 @@ func TestExpiryDeletesNothingThatIsKept(t *testing.T) {
 	execute(t, app, `select dispatcher.drop_denied_receipts(array_agg(message_seq),
 		array_agg(channel), array_agg(reference)) from dispatcher.receipts`)
 	want("a0 lost ref-old ref-young stray 2")
-	// a denied id whose time is over is deleted, and neither a delivered one nor one of a part
+	// a denied id whose time is over is deleted, but not a delivered one, and not the row of a part
 	k.exec(t, `update dispatcher.attempts set outcome = 'refused'`)
 	k.exec(t, `insert into dispatcher.receipts (channel, reference, message_seq, attempt, state,
 		received_at, due_at) select 'a', n, message_seq, 1, s, case when s <> 'expected' then now() end, d
@@ -384,7 +384,7 @@ func TestExpiryDeletesNothingThatIsKept(t *testing.T) {
 }
 
 // TestAReferenceUsedAgainStaysWhereTheAnswerDoesNotNameIt: an answer that lost against another one
-// takes no row of an older message over. The settlement succeeds.
+// does not take over the row of an older message. The settlement succeeds.
 func TestAReferenceUsedAgainStaysWhereTheAnswerDoesNotNameIt(t *testing.T) {
 	t.Parallel()
 	r := lend(t)

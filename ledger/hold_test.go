@@ -68,7 +68,7 @@ func beatingForLong(t testing.TB, db *pgx.Conn, l *ledger.Ledger) {
 		where id = $1`, l.Instances.ID())
 }
 
-// endHolds makes the time of all held slots be over.
+// endHolds ends the time of all held slots.
 func endHolds(t testing.TB, db *pgx.Conn) {
 	t.Helper()
 	execute(t, db, `update dispatcher.attempts set held_until = now() where held_until is not null`)

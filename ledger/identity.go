@@ -12,8 +12,8 @@ import (
 const identityLocks int32 = 0x6964656e
 
 const (
-	// earlyEnd is how long a process must have worked so that its end without an orderly stop does
-	// not count as part of a crash loop.
+	// earlyEnd is how long a process must have worked so that its end without an orderly stop does not
+	// count as part of a crash loop.
 	earlyEnd = 30 * time.Second
 	// firstPause and longestPause bound the pause of a process in a crash loop. There is no pause
 	// after the first early end, which may be an accident; after each further one it doubles.
@@ -28,8 +28,8 @@ const (
 type Identity struct {
 	// Number is at least 1: the one that this host had before, else the lowest free one.
 	Number int
-	// EarlyEnds is how many processes before this one ended in a row, each without an orderly
-	// stop and soon after its start.
+	// EarlyEnds is how many processes before this one ended in a row, each without an orderly stop and
+	// soon after its start.
 	EarlyEnds int
 	// Pause is how long to take no messages because of EarlyEnds, while other processes work.
 	Pause time.Duration
@@ -200,8 +200,8 @@ func (s *Instances) confirmIdentity() {
 	locked, ours, err := s.lockIdentity(ctx, conn, i.number)
 	switch {
 	case err == nil && !ours:
-		// Another process has taken the number meanwhile. This one is removed from the consumer
-		// groups and goes on as a dynamic member, without a number to lock.
+		// Another process has taken the number meanwhile. This one is removed from the consumer groups
+		// and goes on as a dynamic member, without a number to lock.
 		i.number = 0
 	case locked:
 		i.conn = conn

@@ -317,8 +317,7 @@ func TestRecordingTakesTwoRoundTrips(t *testing.T) {
 	}
 }
 
-// TestACallWhoseAnswerIsLostIsRepeated, both when the commit was lost and when only its answer
-// was.
+// TestACallWhoseAnswerIsLostIsRepeated, both when the commit was lost and when only its answer was.
 func TestACallWhoseAnswerIsLostIsRepeated(t *testing.T) {
 	t.Parallel()
 	for loss, wanted := range map[int32]ledger.InboxResult{request: {Whole: 1, Waiting: 1}, reply: {
@@ -346,8 +345,8 @@ func TestTooManyMessagesAtOnceAreRefused(t *testing.T) {
 	}
 }
 
-// TestConcurrentCallsStoreTheSameMessagesOnce: a provider that got no answers sends
-// everything to every process.
+// TestConcurrentCallsStoreTheSameMessagesOnce: a provider that got no answers sends everything to
+// every process.
 func TestConcurrentCallsStoreTheSameMessagesOnce(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

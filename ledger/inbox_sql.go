@@ -75,9 +75,10 @@ const putOn = `
 // when the recipient opted out again. It returns how many it ended. It runs after putOn, and locks
 // all rows in ascending order, so that there is no deadlock.
 //
-// An entry is not ended by an OptIn that is older. Two times from one provider are compared with
-// each other. Otherwise the time counts at which the STOP arrived, which is never before it was
-// sent: when the order is not certain, the recipient stays on the list.
+// An entry is not ended by an OptIn that is older. The times at which OptIn and STOP were sent are
+// compared if both are known from one provider. Otherwise the OptIn must not be older than the
+// arrival of the STOP, which is never before it was sent: when the order is not certain, the
+// recipient stays on the list.
 const relist = `
 	with changed as (
 	  update dispatcher.opt_outs o set

@@ -257,9 +257,9 @@ func newEntry(s *Subscribed, r *Reaction) entry {
 	}
 }
 
-// counts reports whether this change replaces an earlier one of the same recipient. Of two of the
-// same kind, the one that arrived last counts. Of two kinds the last one counts, except that an
-// older OptIn never ends a newer OptOut, as in relist.
+// counts reports whether this change replaces an earlier one of the same recipient in the batch. Of
+// two changes of the same kind, the one that arrived last counts. An OptOut always replaces an
+// OptIn before it. An OptIn replaces an OptOut before it unless it is older, as in relist.
 func (e *entry) counts(was *entry) bool {
 	if e.what != was.what && e.what == OptOut {
 		return true

@@ -48,8 +48,7 @@ func (s *Instances) Register(ctx context.Context) error {
 // ID is the number that Register got; 0 before.
 func (s *Instances) ID() int64 { return s.instance.Load() }
 
-// beatTimeout bounds one heartbeat on an open connection. The next one may use a better
-// connection.
+// beatTimeout bounds one heartbeat on an open connection. The next one may use a better connection.
 const beatTimeout = 3 * time.Second
 
 // heart is the connection of the heartbeats. The connections of the pool may all be waiting, for
@@ -59,12 +58,12 @@ type heart struct {
 	conn *pgx.Conn // guarded by mu; nil before the first heartbeat and after a failed one
 }
 
-// Beat stores that this process is alive, and returns both clocks. Heartbeats more than
-// unbrokenGap apart do not count as unbroken: a process that was cut off for so long cannot tell
-// whether the others are dead. oldestOpen is the claim time, by the database's clock, of its oldest
-// attempt without an outcome; zero when there is none. Then the time of the heartbeat before is
-// stored: a server that hangs may execute this one long after it was sent, when claims have been
-// committed of which it does not know. A row that was removed meanwhile is inserted again.
+// Beat stores that this process is alive, and returns both clocks. Heartbeats more than unbrokenGap
+// apart do not count as unbroken: a process that was cut off for so long cannot tell whether the
+// others are dead. oldestOpen is the claim time, by the database's clock, of its oldest attempt
+// without an outcome; zero when there is none. In that case oldest_open_at becomes the time of the
+// heartbeat before, because a hanging server may execute this one long after it was sent, when
+// newer claims have been committed. A row that was removed meanwhile is inserted again.
 //
 // Heartbeat.Sent is this process's clock just before the statement is sent, after connecting.
 func (s *Instances) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat, err error) {
@@ -145,7 +144,8 @@ func (s *Instances) Leave(ctx context.Context) error {
 	if id == 0 {
 		return nil
 	}
-	// That the server has ended an idle session shows when it is used, once for each.
+	// A session that the server has ended fails only when it is used, so there may be one failure for
+	// each idle session.
 	for tries := s.hot.Stat().IdleConns(); ; tries-- {
 		err := s.leave(ctx, id)
 		if tries <= 0 || !Unavailable(err) {

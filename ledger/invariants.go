@@ -102,7 +102,7 @@ func (i *Invariant) SQL(s *InvariantScope) string {
 	).Replace(i.sql)
 }
 
-// Audits check the invariants.
+// Audits checks the invariants, and lists and records what operators did.
 type Audits struct{ *db }
 
 // Days returns the first and the last day that the ledger has.

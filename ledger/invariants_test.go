@@ -71,8 +71,8 @@ func amiss(t testing.TB, db *pgx.Conn, names ...string) string {
 	return fmt.Sprint(found)
 }
 
-// throughout checks them repeatedly while others write, until the returned function is called, and
-// twice at least.
+// throughout checks the invariants in always repeatedly while others write, until the returned
+// function is called, and at least twice.
 func throughout(t *testing.T, url string) (over func()) {
 	t.Helper()
 	db, done := raw(t, url), make(chan struct{})
@@ -170,8 +170,7 @@ const old = `
 	update dispatcher.messages set received_at = received_at - interval '2 hours';
 	update dispatcher.attempts set claimed_at = claimed_at - interval '2 hours';`
 
-// TestInvariantsNameWhatIsBroken violates each invariant by hand: that one reports it, and no other
-// one.
+// TestInvariantsNameWhatIsBroken violates each invariant by hand: only that one reports it.
 func TestInvariantsNameWhatIsBroken(t *testing.T) {
 	t.Parallel()
 	r := lend(t)

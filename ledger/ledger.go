@@ -13,7 +13,7 @@
 //	Receipts.Receive   one transaction: merge receipts into their rows, and update the
 //	                   states of messages (three round trips)
 //	Outbox.Publish     notices, in order, by one process at a time
-//	Inbox.Record         messages of subscribers: join parts, change opt-out lists, write to
+//	Inbox.Record       messages of subscribers: join parts, change opt-out lists, write to
 //	                   an outbox of their own (two round trips)
 //
 // The other stores hold routing versions and ramps, limits, instances, ambiguities, opt-outs, the
@@ -23,9 +23,9 @@
 // bytes.
 //
 // Messages, payloads (the only place of numbers and texts) and attempts are partitioned by UTC day.
-// The day is the upper part of a message's number, see Day. These span all days: the ids that are
-// recognised when they come again, due (messages with a next_at) and held (attempts that keep a
-// slot beyond their answer). Triggers maintain the last two.
+// The day is the upper part of a message's number, see Day. The other tables span all days, among
+// them the ids that are recognised when they come again, due (messages with a next_at) and held
+// (attempts that keep a slot beyond their answer). Triggers maintain the last two.
 //
 // Lock order, which every writer keeps:
 //
@@ -77,8 +77,9 @@ type Config struct {
 	// URL is a libpq URL or key=value string. It is never repeated in an error.
 	URL string
 	// MaxConns bounds the connections for claims and settlements. 0 means 4; more are no faster,
-	// because claims then wait for the locks of the counters. Up to seven more connections serve
-	// reports, publishing, the watch on the routing, the identity and the heartbeat.
+	// because claims then wait for the locks of the counters. Up to eight more connections serve
+	// reports (three), the two publishers, the watch on the routing, the identity and the heartbeat;
+	// maintenance and audits open others while they run.
 	MaxConns int
 	// Region, Host and Version describe this instance in dispatcher.instances.
 	Region, Host, Version string

@@ -77,7 +77,7 @@ func (s *Limits) RestartWindow(ctx context.Context, r Restart) (done Restarted, 
 	if err != nil {
 		return Restarted{}, wrap("restart window", err)
 	}
-	// an error would say that nothing was started; Instances.Forget wakes the rest
+	// an error would say that nothing was restarted; Instances.Forget wakes the rest
 	_ = s.routing.wake(ctx, done.Version)
 	return done, nil
 }

@@ -20,8 +20,7 @@ type beginning struct {
 	now   time.Time
 	from  time.Time // attempts claimed before this were committed when counting began
 	added []addition
-	// limits are those of the document, and those of tenants that come from its limits of each
-	// tenant.
+	// limits are those of the document, and those of tenants that come from its limits of each tenant.
 	limits []ownLimit
 }
 
@@ -39,8 +38,8 @@ type addition struct {
 
 // startOfCounting reads when the oldest running claim or settlement began: what it has claimed
 // since may not be committed yet. pg_stat_activity does not show when sessions of another role
-// began, so the result is at least five seconds ago. The ledger's timeouts end whatever runs longer
-// than slack.
+// began, so the result is at least five seconds ago. The ledger's timeouts end any transaction that
+// runs longer than slack.
 const startOfCounting = `
 	select clock_timestamp(), greatest(clock_timestamp() - $1::interval,
 	  least(clock_timestamp() - interval '5 seconds',

@@ -32,7 +32,7 @@ func applyToday(
 }
 
 // worn claims 4 messages of tenant shop with two segments each and 3 of tenant bank, all on channel
-// a, at 28000 micros. Of the shop's, one was refused, one was billed by half, and two are open.
+// a, at 28000 micros. Of the shop's, one was refused, half of one was billed, and two are open.
 func worn(t *testing.T) (l *ledger.Ledger, db *pgx.Conn) {
 	t.Helper()
 	rig := lend(t)

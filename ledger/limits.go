@@ -35,7 +35,7 @@ type Present struct {
 type Waiters struct {
 	On, Reason string // as in Wait
 	Messages   int64
-	Next       time.Time // when the first of them comes due
+	Next       time.Time // when the first of them is due
 }
 
 // Present reads the counters of all channels and scopes, and counts the waiting messages.

@@ -43,8 +43,7 @@ func claimOneEach(t *testing.T, l *ledger.Ledger, channels []string) (messages [
 }
 
 // TestSlotsOfManyChannelsAreGivenBackInTheOrderOfLocks: slots are given back in the order of the
-// channels' names. While lateChannel is locked by another session, all
-// channels before it are locked.
+// channels' names. While another session has lateChannel locked, all channels before it are locked.
 func TestSlotsOfManyChannelsAreGivenBackInTheOrderOfLocks(t *testing.T) {
 	t.Parallel()
 	names, specs := manyChannels()
@@ -144,8 +143,9 @@ func TestAClaimWaitsForChannelsBeforeItLocksWhatIsDue(t *testing.T) {
 	}
 }
 
-// TestRowsThatNoReceiptMatchesAreLockedLast: a settlement writes the row of an id that another
-// message has after all its other rows of receipts. What comes due is locked in the same order.
+// TestRowsThatNoReceiptMatchesAreLockedLast: when another message already has an id, a settlement
+// writes its row for that id after all its other rows of receipts. Due rows are locked in the same
+// order.
 func TestRowsThatNoReceiptMatchesAreLockedLast(t *testing.T) {
 	t.Parallel()
 	r := lend(t)

@@ -15,9 +15,10 @@ import (
 type State string
 
 // States of a message. Scheduled, Waiting and Retry rows have a next_at, and any instance picks
-// them up. Sending rows have an attempt without outcome. Accepted waits for a receipt where one is
-// expected; it has a next_at if the message goes on to another channel without one. The others are
-// final, though a late answer or receipt may still replace one, see DESIGN.md.
+// them up. A Sending row has an attempt without outcome, or its only attempt was accepted and the
+// view message_states reads the state from it. Accepted waits for a receipt where one is expected;
+// it has a next_at if the message goes on to another channel without one. The others are final,
+// though a late answer or receipt may still replace one, see DESIGN.md.
 const (
 	Scheduled   State = "scheduled"   // send_at is in the future
 	Waiting     State = "waiting"     // no channel could take it yet
@@ -59,22 +60,22 @@ type Message struct {
 	Origin Origin
 	// Envelope is the record's value as it was received; nil when its payload is gone.
 	Envelope []byte
-	// Digest identifies the content: equal for a redelivery, different for a second
-	// message under the same id. It is not read back from the ledger.
+	// Digest identifies the content: equal for a redelivery, different for a second message under the
+	// same id. It is not read back from the ledger.
 	Digest int64
-	// NumberHMAC is a keyed hash of the number, and CallingCode that of the number by E.164, such as
-	// 44. Both are 0 for a record that could not be used. EnvelopeHMAC is a hash of Salt and Envelope.
+	// NumberHMAC is a keyed hash of the number, and CallingCode its country code by E.164, such as 44.
+	// Both are 0 for a record that could not be used. EnvelopeHMAC is a hash of Salt and Envelope.
 	// They stay when the payload is dropped, but Salt is dropped with it: it is zero then, and in
 	// payloads that an earlier release stored. Only Messages reads them back, except NumberHMAC.
 	NumberHMAC, EnvelopeHMAC int64
 	CallingCode              int16
 	Salt                     [SaltSize]byte
-	// Sender is the sender id of the message if it is a name or a short code, the word long_code if
-	// it is a number, empty for none. Only Messages reads it back.
+	// Sender is the sender id of the message if it is a name or a short code, the word long_code if it
+	// is a number, empty for none. Only Messages reads it back.
 	Sender string
 
-	// State, Reason and NextAt are what the row is inserted with: Sending when the claim is to find
-	// a channel, Scheduled with NextAt, or Dead or Failed with a bounded Reason.
+	// State, Reason and NextAt are what the row is inserted with: Sending when the claim is to find a
+	// channel, Scheduled with NextAt, or Dead or Failed with a bounded Reason.
 	State  State
 	Reason string
 	// Detail is why it is Dead, a sentence without number and text. Only Record reads it back.
@@ -96,10 +97,10 @@ type Message struct {
 	// provider.Result.Cut; empty when none was.
 	PartsCut          string
 	PossibleDuplicate bool
-	// MayBeTaken, of a due row that is resent or was: it is still not known whether an earlier
-	// attempt was taken.
+	// MayBeTaken says, for a due row that is or was resent, that it is still not known whether an
+	// earlier attempt was taken.
 	MayBeTaken bool
-	// TakenAt, of a due row that is Accepted, is when the last answer was recorded that accepted it.
+	// TakenAt, for a due row that is Accepted, is when the last answer that accepted it was recorded.
 	// ReceiptCame says that a final receipt for a part of it has come since.
 	TakenAt     time.Time
 	ReceiptCame bool
@@ -112,8 +113,8 @@ type Message struct {
 	// Ticket is the ticket of the last attempt, if it still holds an active slot on Pinned; nil
 	// otherwise.
 	Ticket *admission.Ticket
-	// Waits are the earlier waits. WaitingSince and WaitsFor are about the present one; zero when
-	// the message does not wait.
+	// Waits are the earlier waits. WaitingSince and WaitsFor are about the present one; zero when the
+	// message does not wait.
 	Waits        []Wait
 	WaitingSince time.Time
 	WaitsFor     string

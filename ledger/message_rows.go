@@ -59,7 +59,7 @@ func (r *messageRow) message() Message {
 	return r.m
 }
 
-// dueRow is a message that came due, with its ticket if it has one.
+// dueRow is a due message, with its ticket if it has one.
 type dueRow struct {
 	messageRow
 	accepted, claimed, taken pgtype.Timestamptz

@@ -12,7 +12,7 @@ import (
 )
 
 // goingOn settles the first attempt of a message as accepted, with a receipt awaited for each
-// reference. Its NextAt is over, so it goes on to another channel.
+// reference. Its NextAt has passed, so it goes on to another channel.
 func goingOn(m ledger.Message, references string) []ledger.Settlement {
 	s := expecting(m, references)
 	s[0].NextAt = time.Now().Add(-time.Second)
@@ -223,8 +223,8 @@ func TestReceiptsOfAMessageThatWentOn(t *testing.T) {
 }
 
 // TestAMessageHasNoReceiptOnlyWhenNothingOfItIsOnItsWay: the time of the first receipt ends while
-// the further attempt is in flight. The message comes to no_receipt when the answer to that shows
-// that nothing more is to come, and not before. If the next channel refuses, the message goes on to
+// the further attempt is in flight. The message becomes no_receipt only when the answer to that
+// attempt shows that nothing more will come. If the next channel refuses, the message goes on to
 // the one after it.
 func TestAMessageHasNoReceiptOnlyWhenNothingOfItIsOnItsWay(t *testing.T) {
 	t.Parallel()

@@ -117,8 +117,8 @@ func TestAnOlderStartDoesNotEndWhatWasDecidedByHand(t *testing.T) {
 	want(t, "by hand again", optIn(t, l, byHand, subscriber), int64(1))
 }
 
-// TestKeywordsOfManyContend: concurrent calls put some people on the list and take others off,
-// the same people in both orders, beside imports. There is no deadlock.
+// TestKeywordsOfManyContend: concurrent calls put some people on the list and take others off, the
+// same people in both orders, beside imports. There is no deadlock.
 func TestKeywordsOfManyContend(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

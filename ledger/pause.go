@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Pause waits between two tries to reach the database, or two looks at it; false means that ctx has
-// ended.
+// Pause waits between two tries to reach the database, or between two polls of it; false means that
+// ctx has ended.
 func Pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):

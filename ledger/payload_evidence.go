@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Words of facts.payload_evidence for what is not intact.
+// Words of facts.payload_evidence for payloads that are not intact.
 const (
 	PayloadGone      = "gone"
 	PayloadUnhashed  = "unhashed"
@@ -22,8 +22,8 @@ type ComparedPayloads struct {
 	Compared int64 `json:"compared"`
 	// Gone have no payload any more.
 	Gone int64 `json:"gone"`
-	// Unhashed were stored by an earlier release, without a salt, so that their hash can only be
-	// compared with the draw key. Only their recipients were compared.
+	// Unhashed were stored by an earlier release, without a salt, so that their hash can be checked
+	// only with the draw key. Only their recipients were compared.
 	Unhashed int64 `json:"unhashed"`
 }
 

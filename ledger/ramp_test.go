@@ -125,8 +125,8 @@ func TestARouteHasOneRampAtATime(t *testing.T) {
 	}
 }
 
-// TestARampThatWasHeldAndResumedMeanwhileStaysAsItIs: what another process found out before changes
-// nothing, though the ramp is running as it was then.
+// TestARampThatWasHeldAndResumedMeanwhileStaysAsItIs: what another process found out before that
+// changes nothing, although the ramp is running again.
 func TestARampThatWasHeldAndResumedMeanwhileStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	l := lend(t).l

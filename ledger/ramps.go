@@ -25,8 +25,8 @@ var ErrRampMoved = errors.New("the ramp was changed meanwhile")
 // RampState is the state of a ramp.
 type RampState string
 
-// States of a ramp. A running ramp makes its next step at NextAt. A held one makes none until it
-// is resumed. The others are final.
+// States of a ramp. A running ramp makes its next step at NextAt. A held one makes none until it is
+// resumed. The others are final.
 const (
 	RampRunning    RampState = "running"
 	RampHeld       RampState = "held"
@@ -47,15 +47,15 @@ type Ramp struct {
 	From, To map[string]string
 	// Steps is how many steps the ramp has, Step how many were made.
 	Steps, Step int
-	// Every is the time between two steps, and NextAt, by the database's clock, the earliest
-	// time of the next one; zero unless the ramp runs.
+	// Every is the time between two steps, and NextAt, by the database's clock, the earliest time of
+	// the next one; zero unless the ramp runs.
 	Every  time.Duration
 	NextAt time.Time
 	State  RampState
 	// Held says why the ramp is held, was cancelled or was superseded; empty otherwise.
 	Held string
-	// MaxErrors and MaxDeviation, from 0 to 1, are the rates above which the ramp is held; 0 means
-	// not checked. Nothing is concluded from fewer than LeastMessages messages.
+	// MaxErrors and MaxDeviation, from 0 to 1, are the rates above which the ramp is held; 0 means not
+	// checked. Nothing is concluded from fewer than LeastMessages messages.
 	MaxErrors, MaxDeviation float64
 	LeastMessages           int64
 	// Author started the ramp, for Reason. ChangedBy changed its state last, at ChangedAt.
@@ -213,8 +213,9 @@ type RampChange struct {
 }
 
 // Set holds, resumes, cancels or supersedes a ramp: it changes its state from one to another. It
-// returns ErrRampMoved when there is no such ramp in the state from, as c.Seen. A resumed ramp
-// makes its next step after a whole interval, so that its error rates can be measured first.
+// returns ErrRampMoved when the ramp is not in the state from, or was changed after c.Seen. A
+// resumed ramp makes its next step after a whole interval, so that its error rates can be measured
+// first.
 func (s *Ramps) Set(ctx context.Context, id int64, from, to RampState, c RampChange) error {
 	if err := legalRampMove(from, to, c.Why); err != nil {
 		return fmt.Errorf("set ramp %d: %w", id, err)
@@ -254,10 +255,10 @@ func scanRampMove(row pgx.CollectableRow) (RampMove, error) {
 }
 
 // advance makes step r.Step of a ramp, if the ramp is running, has made the step before, and was
-// not changed since r.ChangedAt; zero is any. Two appliers of the same step wait for each other at
-// the routing's lock, and the second one gets ErrRampMoved. The next step keeps its planned time
-// even when this one was made late. But when that time is over already, the next step comes a
-// whole interval from now, so that missed steps are not made in a burst.
+// not changed since r.ChangedAt; zero stands for any time. Two appliers of the same step wait for
+// each other at the routing's lock, and the second one gets ErrRampMoved. The next step keeps its
+// planned time even when this one was made late. But when that time is over already, the next step
+// comes a whole interval from now, so that missed steps are not made in a burst.
 func advance(ctx context.Context, tx pgx.Tx, r *Ramp, n *NewRouting, version int64) error {
 	tag, err := tx.Exec(ctx, `
 		with moved as (

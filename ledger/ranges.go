@@ -19,8 +19,8 @@ type RangeDay struct {
 	Period string
 }
 
-// Split says by what the figures of a range are divided, beside period, version, route, channel and
-// currency.
+// Split says by what the figures of a range are divided, in addition to period, version, route,
+// channel and currency.
 type Split struct{ Hour, Tenant, CallingCode, Sender, Reason bool }
 
 // Part identifies one part of a range. Fields that Split does not ask for are zero in all parts.
@@ -57,8 +57,8 @@ type RangeFigures struct {
 	Corrected []CorrectedDay
 }
 
-// CorrectedDay sums the corrections of a closed day: those of its closings but the first that
-// changed figures.
+// CorrectedDay sums the corrections of a closed day: the closings after the first that changed
+// figures.
 type CorrectedDay struct {
 	Date    string
 	At      time.Time // of the last one
@@ -66,9 +66,9 @@ type CorrectedDay struct {
 	Figures []FigureChange // only in a range of one day
 }
 
-// rangeStep is how many closed days are added up before done is called first. Each further step has
-// twice as many: progress shows soon, and a year takes few steps. A period that is divided by them
-// has more rows, so there are steps only for somebody who watches.
+// rangeStep is how many closed days the first step of Range adds up. Each further step has twice as
+// many, so that progress shows soon and a year takes few steps. A period that lies in two steps
+// gets more rows, so Range takes all days in one step unless somebody asks for progress.
 const rangeStep = 8
 
 // Day adds up one business day, as it is at one moment: the stored figures if it was closed, else
@@ -266,8 +266,8 @@ func (s Split) ofDays(f *figureTable) string {
 		cross join lateral (select * from audit.` + from + ` offset 0) f`
 }
 
-// sums is the column split of the stored sums that have what is asked for. It is empty when hour,
-// tenant, country and sender are asked for together: then the figures have to be read.
+// sums is the column split of the stored sums that have what is asked for. It is empty when more
+// than one of hour, tenant, country and sender is asked for: then the figures have to be read.
 func (s Split) sums() string {
 	switch s {
 	case Split{Reason: s.Reason}:
@@ -313,7 +313,7 @@ type partRow struct {
 	CarriedRow
 }
 
-// zeros are the columns of a row that has another kind.
+// zeros are the columns of a T in a row of another kind.
 func zeros[T any]() string {
 	var all strings.Builder
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {

@@ -62,7 +62,7 @@ func BenchmarkRangeOfAYear(b *testing.B) {
 		{"days by hour", days, ledger.Split{Hour: true}, 6 * time.Second},
 		{"days by tenant", days, ledger.Split{Tenant: true}, 6 * time.Second},
 		{"days by country", days, ledger.Split{CallingCode: true}, 6 * time.Second},
-		// Of two there are no sums, so the figures are read.
+		// There are no sums for a split by two things, so the figures are read.
 		{"months by hour and tenant", months, ledger.Split{Hour: true, Tenant: true}, two},
 		{"months by tenant and country", months, ledger.Split{Tenant: true, CallingCode: true}, two},
 	} {

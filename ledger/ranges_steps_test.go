@@ -9,7 +9,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestARangeInStepsIsTheSame: closed days are added up in steps for somebody who watches, else at
+// TestARangeInStepsIsTheSame: closed days are added up in steps when progress is asked for, else at
 // once. Two dimensions are read from the figures, fewer from their sums.
 func TestARangeInStepsIsTheSame(t *testing.T) {
 	t.Parallel()

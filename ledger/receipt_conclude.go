@@ -72,12 +72,12 @@ type attemptStatus struct {
 	expected int
 	// cut: some parts of its message were certainly not taken, see Settlement.CutShort.
 	cut          bool
-	proved       bool // it is accepted because of a receipt, not of an answer
+	proved       bool // it is accepted because of a receipt, not because of an answer
 	denied       int  // how many parts the answer denied; 0 for expected, or one
 	contradicted bool // an earlier receipt said that denied parts were delivered
 	segments     int  // that were taken, or may have been
-	// within is for how long receipts are awaited after its answer, and left for how long from now
-	// on; 0 where none are expected.
+	// within is for how long receipts are awaited after its answer, and left for how long from now on;
+	// 0 where none are expected.
 	within, left time.Duration
 	parts        []part
 

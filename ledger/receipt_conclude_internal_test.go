@@ -74,7 +74,7 @@ func TestPartsWithoutAWordKeepTheOthersFromBeingADelivery(t *testing.T) {
 	for _, test := range []struct {
 		expected int // receipts
 		letters  string
-		timed    bool // somebody is to look at the row of the first part
+		timed    bool // the first part is awaited
 		want     State
 	}{
 		{1, "d", false, Delivered},

@@ -15,7 +15,7 @@ import (
 // expected receipts say so. If only some have come, it is not enough that these say so: a receipt
 // of one part says nothing about the others.
 
-// codeUnsent is the code of a copy of which a part was certainly not taken.
+// codeUnsent is the code of a copy with a part that was certainly not taken.
 const codeUnsent = "unsent"
 
 // reported is what receipts say.
@@ -48,8 +48,8 @@ func (s *attemptStatus) countParts() partCount {
 	}
 }
 
-// unexpected counts the parts of an attempt that no receipts are expected for. Final receipts count
-// all the same. The parts that its settlement named have no rows.
+// unexpected counts the parts of an attempt that no receipts are expected for. Final receipts still
+// count. The parts that its settlement named have no rows.
 func (s *attemptStatus) unexpected() partCount {
 	expected := s.expected
 	if named := strings.Fields(s.reference); expected == 0 && s.outcome == provider.Accepted.String() {
@@ -76,9 +76,9 @@ func folded(parts []part, expected int) []part {
 
 // best selects one part for each expected receipt, or for each part that the settlement named.
 // There are more parts when receipts with our key name other ids than the answer did. Each of these
-// is about one of the parts. When there is one part, or when they are at least as many as the
-// parts, the better receipt counts. Otherwise it is not known which part each is about, and it
-// counts for one that is not final.
+// is about one of the parts. When one part is expected, or when these receipts are at least as many
+// as the parts, the better ones count. Otherwise it is not known which part each is about, and it
+// counts for a part that is not final.
 func best(parts []part, expected int) []part {
 	others := 0
 	for i := range parts {
@@ -105,7 +105,7 @@ func best(parts []part, expected int) []part {
 
 // withoutWhole removes the row of a receipt that names no part. When one receipt is expected, it is
 // about the whole attempt. When several are, it is about one of the parts, and it is not known
-// which: it counts for a part of which nothing else is known.
+// which: it counts for a part about which nothing else is known.
 func withoutWhole(parts []part, expected int) []part {
 	at := slices.IndexFunc(parts, func(p part) bool { return p.whole() })
 	if at < 0 || len(parts) == 1 {

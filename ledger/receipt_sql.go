@@ -15,16 +15,16 @@ package ledger
 //   - It belongs to this settlement, which was made before, or to an earlier attempt under the same
 //     key. When its time ended while the attempt was unknown, its time begins again.
 //   - It belongs to another message, because the provider used the id again. When its time is over,
-//     the newer message takes the row. Otherwise the older one keeps it, and also when the attempt
-//     has another answer already, which does not name the id. The newer one gets a row that no
-//     receipt can match, so that it ends without a receipt. The triggers receipts_legal and
+//     the newer message takes the row, unless its attempt already has an answer that does not name
+//     the id. Otherwise the older one keeps the row, and the newer one gets a row that no receipt
+//     can match, so that it ends without a receipt. The triggers receipts_legal and
 //     receipts_taken_over refuse anything else.
 //
 // Part 0 is an id that the answer named for a part that it denied, so no receipt should come. Its
-// row looks as if a receipt with our key had made it. It takes no existing row over, and a later
-// message that the provider accepts under the same id takes its row at once. When its time is over
-// the row is deleted, see drop: a provider that uses ids again then sends receipts for other
-// messages.
+// row looks as if a receipt with our key had made it. It does not take over an existing row, and a
+// later message that the provider accepts under the same id takes its row at once. When its time is
+// over the row is deleted, see drop: a provider that uses ids again may send later receipts for
+// other messages.
 //
 // The channel is read from the attempt, which must exist. Rows are written in the order of their
 // key, as in mergeReceipts.
@@ -99,8 +99,8 @@ var expectReceipts = ofDay(`
 //
 //   - the receipts that carry the key of one message and the reference of another;
 //   - the rows that it has locked;
-//   - the rows that changed, with their message, 0 for none, and whether a key or a denial made the
-//     row.
+//   - the rows that changed, with their message, 0 for none, and whether a final receipt came for a
+//     row that a key or a denial made.
 //
 // A row is replaced only by a receipt of higher rank, so that neither order nor repetition matters.
 // A row without a message gets it from a key of any rank. A receipt without a reference is about
@@ -257,10 +257,10 @@ const readParts = `
 	from dispatcher.receipts r where r.message_seq = any($1)
 	order by r.message_seq, r.attempt, r.part, r.channel, r.reference`
 
-// fallDue takes rows of awaited that have come due and returns how many. It sets look_at of the
-// rows of receipts that have been due since then, so that pickDue finds them. It skips locked rows
-// of awaited. It waits for locked rows of receipts, because nothing else would set their look_at.
-// The rows that no receipt can match come last, as in expectReceipts: they have a space in their
+// fallDue takes rows of awaited that are due and returns how many. It sets look_at of the rows of
+// receipts that have been due since then, so that pickDue finds them. It skips locked rows of
+// awaited. It waits for locked rows of receipts, because nothing else would set their look_at. The
+// rows that no receipt can match come last, as in expectReceipts: they have a space in their
 // reference.
 const fallDue = `
 	with come as (

@@ -214,7 +214,7 @@ func (t *receiptTx) finish(
 	w := t.changes(picked, news, all)
 	w.queue(batch)
 	if len(picked) == 0 {
-		batch.Queue(replicationBarrier) // the rows may have been written before, see there
+		batch.Queue(replicationBarrier) // the rows may have been written before
 	}
 	var tag string
 	batch.Queue("commit").Exec(func(ct pgconn.CommandTag) error {
@@ -230,7 +230,7 @@ func (t *receiptTx) finish(
 	return finished{closed: w.moved, discrepancies: w.discrepancies, freed: w.freed()}, nil
 }
 
-// changes collects what changes.
+// changes concludes each message and collects what has to be written.
 func (t *receiptTx) changes(picked, news map[rowID]bool, all bool) *receiptWrites {
 	w := &receiptWrites{}
 	for i := range t.statuses {

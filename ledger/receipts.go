@@ -44,8 +44,8 @@ type ReceiptCounts struct {
 	Early   int // are kept because their attempt is not known, or not yet
 	// Repeated changed nothing. A pending receipt for an attempt that is not known is one of them.
 	Repeated int
-	// Contradictory contradict what is stored: they say delivered of an attempt that the provider
-	// had denied, or their key names another message than the one their reference belongs to.
+	// Contradictory contradict what is stored: they say delivered of an attempt that the provider had
+	// denied, or their key names another message than the one their reference belongs to.
 	Contradictory int
 	// OtherID carry the key of an attempt, but another reference than its answer named.
 	OtherID int
@@ -77,8 +77,8 @@ type DiscrepancyKind uint8
 
 // Kinds of discrepancies.
 const (
-	// DeliveredThoughDenied: the receipt says delivered, and the provider had answered that it did
-	// not take the attempt.
+	// DeliveredThoughDenied: the receipt says delivered, and the provider had answered that it did not
+	// take the attempt.
 	DeliveredThoughDenied DiscrepancyKind = iota + 1
 	// ReferenceOfAnother: the key and the reference of the receipt name different messages.
 	ReferenceOfAnother
@@ -127,14 +127,16 @@ type Closing struct {
 // when the transaction is repeated.
 type Tell func(*Closing) *Notice
 
-// Overdue handles up to limit parts of messages that have come due:
+// Overdue handles up to limit parts of messages that are due:
 //
 //   - parts without a receipt in time, whose messages become NoReceipt;
 //   - parts whose receipt came before the settlement of their attempt, due at once;
 //   - parts that a receipt with our key made while their attempt had no answer.
 //
-// A row of awaited that has come due counts as a part, even when all its receipts have come. Rows
-// that another transaction has locked are skipped, so any number of instances may call Overdue.
+// A row of awaited that is due counts as a part, even when all its receipts have come. Rows of
+// awaited and due parts that another transaction has locked are skipped, so any number of instances
+// may call Overdue. It waits only for locked parts of messages that a row of awaited lists, see
+// fallDue.
 func (s *Receipts) Overdue(ctx context.Context, limit int, tell Tell) (swept Swept, err error) {
 	for more := true; more && limit > 0; {
 		var done finished

@@ -15,8 +15,8 @@ import (
 	"dispatcher/provider"
 )
 
-// awaiting settles n messages one by one, each of which expects two receipts, and makes their time
-// be over. Some have had one or both receipts.
+// awaiting settles n messages one by one, each of which expects two receipts, and ends their time.
+// Some have had one or both receipts. It returns how many still lack one.
 func awaiting(t *testing.T, l *ledger.Ledger, db *pgx.Conn, n int) (open int) {
 	t.Helper()
 	for i, m := range claimAll(t, l, batch("m", n), "a").Messages {

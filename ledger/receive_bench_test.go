@@ -12,8 +12,8 @@ import (
 	"dispatcher/provider"
 )
 
-// BenchmarkReceive measures receipts per second, 500 a batch, over a durable server, each of which
-// ends its message, frees its slot and is told. Claims and settlements are not timed.
+// BenchmarkReceive measures receipts per second, 500 a batch, over a durable server. Each ends its
+// message, frees a slot and causes a status event. Claims and settlements are not timed.
 func BenchmarkReceive(b *testing.B) {
 	for _, connections := range []int{1, 2} {
 		b.Run(fmt.Sprintf("connections=%d", connections), func(b *testing.B) {

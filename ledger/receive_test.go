@@ -48,7 +48,7 @@ func receipt(reference string, state provider.ReceiptState) ledger.Receipt {
 	return r
 }
 
-// timeUp makes the time of all expected receipts be over.
+// timeUp ends the time of all expected receipts.
 func timeUp(t testing.TB, db *pgx.Conn) {
 	t.Helper()
 	execute(t, db, allDue)

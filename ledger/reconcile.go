@@ -44,8 +44,8 @@ type Comparison struct {
 	Period
 }
 
-// beginComparison sets what is right for statements that read whole tables once, and creates
-// theirs.
+// beginComparison sets the planner for statements that read whole tables once, and creates the
+// table theirs.
 const beginComparison = `
 	set application_name = 'dispatcher reconcile'; set enable_seqscan = on; set jit = off;
 	set enable_hashjoin = on; set enable_mergejoin = on; set enable_partitionwise_join = on;

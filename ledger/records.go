@@ -66,8 +66,7 @@ type AttemptRecord struct {
 	// ContradictedAt is when a receipt first said that it was delivered although the provider had
 	// denied it; zero for never.
 	ContradictedAt time.Time
-	// OtherIDs are ids in receipts with our key that its answer did not name. Only Record reads
-	// them.
+	// OtherIDs are ids in receipts with our key that its answer did not name. Only Record reads them.
 	OtherIDs []string
 	Instance int64
 	// Answers is how many outcomes were stored: 2 when a later one has replaced unknown.
@@ -118,8 +117,8 @@ func (s *Messages) Record(ctx context.Context, id string) (Record, error) {
 	return r, nil
 }
 
-// Records reads messages with their attempts, in the order of Seq, as EachChoice does. One that the
-// ledger does not have is left out.
+// Records reads messages with their attempts, in the order of Seq, as EachChoice does. A message
+// that the ledger does not have is left out.
 func (s *Messages) Records(ctx context.Context, seqs []int64) (page []Record, err error) {
 	payloads, err := s.payloads(ctx)
 	if err != nil {
@@ -198,9 +197,9 @@ const choicePage = 2000
 // returns an error, EachChoice stops and returns it as it is.
 //
 // It reads page by page by the primary key, each page in a snapshot of its own. So it never holds a
-// whole day in memory, and no long snapshot keeps the old row versions of the counters, of which
-// claims write thousands, from being removed. A message and its attempts are read in one snapshot.
-// visit may use the ledger.
+// whole day in memory, and no long snapshot delays the removal of old row versions of the counters.
+// Claims write thousands of those. A message and its attempts are read in one snapshot. visit may
+// use the ledger.
 func (s *Messages) EachChoice(
 	ctx context.Context, f ChoiceFilter, visit func(*Record) error,
 ) error {
@@ -239,7 +238,7 @@ func (s *Messages) EachChoice(
 
 // choicesAfter reads the next page between low and high, both excluded, and returns the Seq at
 // which it ends. The limit is inside the subquery, so that the planner reads the primary key,
-// whatever it expects of the condition.
+// however many rows it expects the condition to leave.
 func choicesAfter(
 	ctx context.Context, tx pgx.Tx, f *ChoiceFilter, low, high int64, payloads bool,
 ) (page []Record, last int64, more bool, err error) {
@@ -358,8 +357,8 @@ func addAttempts(ctx context.Context, tx pgx.Tx, page []Record) error {
 }
 
 // Evidence are the JSON texts of a message's parts, by PartNames, whose hashes are in the log. A
-// part that there is not, or that this login may not read, is left out. PartLater is as looks of
-// format 2 have it; format1 is as those of format 1 do.
+// part that does not exist, or that this login may not read, is left out. PartLater is the text
+// that seals of format 2 hash, or with format1 that of seals of format 1.
 func (s *Messages) Evidence(ctx context.Context, seq int64, format1 bool) (
 	map[string]string, error,
 ) {

@@ -16,9 +16,9 @@ import (
 	"dispatcher/ledger"
 )
 
-// fillHours stores n messages of the last three hours, out of order by up to 50 s and
-// with gaps in seq, as rolled back claims leave them. Every tenth has no route, every
-// twelfth is dead, every seventh has two attempts.
+// fillHours stores n messages of the last three hours, out of order by up to 50 s and with gaps in
+// seq, as rolled back claims leave them. Every tenth has no route, every twelfth is dead, every
+// seventh has two attempts.
 func fillHours(t testing.TB, db *pgx.Conn, n int) {
 	t.Helper()
 	const messages = `

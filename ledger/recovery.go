@@ -9,10 +9,10 @@ import (
 
 // An instance claimed its attempts without outcome, by the database's clock, between oldest_open_at
 // (or its registration, before the first heartbeat) and maxSilence after the last heartbeat: Lock
-// returns an error after that. slack covers claims that were committed but not counted yet when the
-// heartbeat was composed; it is several times the timeouts that bound a claim. These bounds keep
-// the scan of recovery short: it reads the block ranges of attempts that have rows of that time,
-// and those that are not summarised yet.
+// returns an error after that. slack covers claims that were committed but that the heartbeat, when
+// it was composed, did not count yet; it is several times the timeouts that bound a claim. These
+// bounds keep the scan of recovery short: it reads the block ranges of attempts that have rows of
+// that time, and those that are not summarised yet.
 //
 // An instance is dead when it has left, or has been silent for @dead_after. A silent one counts
 // only while this instance, @self, has sent heartbeats for @dead_after without a break: after an
@@ -95,9 +95,10 @@ func scanOpen(r pgx.CollectableRow) (Open, error) {
 	return o, err
 }
 
-// Forget deletes the rows of dead instances that have no attempt without outcome, and the channels
-// that were removed from the routing and have no attempt in flight. It also wakes the messages that
-// an applier of a routing has not woken, see Routing.Apply.
+// Forget deletes the rows of instances that have left or have been silent for deadAfter, and have
+// no attempt without outcome. It also deletes the channels that were removed from the routing and
+// have no attempt in flight. And it wakes the messages that an applier of a routing has not woken,
+// see Routing.Apply.
 func (s *Instances) Forget(ctx context.Context, deadAfter time.Duration) error {
 	lost, err := s.anyLost(ctx, deadAfter)
 	if err != nil {
@@ -169,11 +170,11 @@ var releaseSlots = named(recoveryNames[:5], `
 	select count(*) from freed`)
 
 // ReleaseSlots gives back active slots that no settlement or receipt will give back: those held
-// beyond their time, and those of attempts without outcome whose instance has been silent for
-// deadAfter. The latter are given back only if this instance's own heartbeats have been unbroken
-// for deadAfter, see Beat. Such an attempt stays open until it is settled, see Abandoned, which
-// does not free a second slot. ReleaseSlots works in small batches, skips locked attempts, and
-// returns how many slots it gave back, also with an error.
+// beyond their time, and those of attempts without outcome whose instance has left or has been
+// silent for deadAfter. The latter are given back only if this instance's own heartbeats have been
+// unbroken for deadAfter, see Beat. Such an attempt stays open until it is settled, see Abandoned,
+// which does not free a second slot. ReleaseSlots works in small batches, skips locked attempts,
+// and returns how many slots it gave back, also with an error.
 func (s *Settlements) ReleaseSlots(
 	ctx context.Context, deadAfter time.Duration,
 ) (freed int64, err error) {

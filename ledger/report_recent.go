@@ -12,11 +12,12 @@ type Carried struct {
 	Route, Channel string
 	// FirstChoice counts the messages received since then whose first choice it was.
 	FirstChoice int64
-	// Attempts counts those claimed since then, and those claimed before that were answered since
-	// then. Accepted and Errors are their outcomes so far; an error is what Faults counts.
+	// Attempts counts the attempts that were claimed since then, and earlier ones that were answered
+	// since then. Accepted and Errors are their outcomes so far; an error is what Faults counts.
 	Attempts, Accepted, Errors int64
-	// InForce counts those of Accepted that were claimed since then and whose messages were planned
-	// under the given version. Their shares can be compared with its weights.
+	// InForce counts those of Accepted that were claimed since then, whose messages were planned under
+	// the given version, and that are not further attempts. Their shares can be compared with its
+	// weights.
 	InForce int64
 }
 
@@ -45,10 +46,10 @@ const carried = `
 
 // Carried counts what the channels of a route, or of all routes if it is empty, did since an
 // instant, by the database's clock. version is the one for Carried.InForce. Rows are ordered by
-// route and channel; a channel that did nothing has none. Attempts that were claimed before since
-// are counted when they were answered after it. An answer that was recorded more than late after
-// the claim is not counted, as in Faults. Without these attempts, a caller that asks about less
-// time than a submit may take would never see a timeout.
+// route and channel; a channel that did nothing has none. Attempts that were claimed before that
+// instant are counted if they were answered after it: without them, a caller that asks about less
+// time than a submit may take would never see a timeout. An answer that was recorded more than late
+// after the claim is not counted, as in Faults.
 //
 // It may be called every few seconds, however large the ledger is. It reads the messages received
 // since then, from the right edge of an index, and the attempts claimed since then and late before

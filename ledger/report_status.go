@@ -10,18 +10,17 @@ import (
 // Recent is what the channels did in the last minutes, and what waits now.
 type Recent struct {
 	Now time.Time // the database's clock
-	// Since is the beginning of the period that Carried counts. It is later than asked for when
-	// there are more than mostRecent messages.
+	// Since is the beginning of the period that Carried counts. It is later than asked for when there
+	// are more than mostRecent messages.
 	Since   time.Time
 	Carried []RecentCarried
-	// Outcomes counts the attempts by channel, outcome and code; within a channel the largest count
-	// is first.
+	// Outcomes counts the attempts by channel, outcome and code; within a channel the largest count is
+	// first.
 	Outcomes []RecentOutcome
 	Queues   []Queue
 	// Oldest has a row for each group of waiting messages, as Present.Waiting does.
 	Oldest []Oldest
-	// Dead counts the dead records of the last day, Ambiguous the submissions that are being
-	// resolved.
+	// Dead counts the dead records of the last day, Ambiguous the submissions that are being resolved.
 	Dead, Ambiguous int64
 }
 
@@ -135,7 +134,7 @@ const statusSettings = `
 // Recent counts what the channels did within the last minutes, by the database's clock, and what
 // waits now. It may be called every few seconds, however large the ledger is: it reads the newest
 // mostRecent messages at most, the newest block ranges of the attempts, and small tables. Carried
-// has the messages that were planned under a version of the routing or a later one.
+// has the messages that were planned under the given version of the routing or a later one.
 func (s *Reports) Recent(
 	ctx context.Context, within time.Duration, version int64,
 ) (r Recent, err error) {

@@ -76,7 +76,7 @@ func TestRecentTellsWhatChannelsDidAndWhatWaits(t *testing.T) {
 }
 
 // TestAScheduledMessageWaitsSinceItsTime, and not since its receipt: also after it was refused and
-// is tried again. Of a lane the one counts that has waited longest.
+// is tried again. The message of a lane that has waited longest counts.
 func TestAScheduledMessageWaitsSinceItsTime(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

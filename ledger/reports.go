@@ -6,8 +6,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Reports reads figures over many messages. Its queries wait for no locks of claims or settlements.
-// Those of a day read only views, so a login of finance may use them.
+// Reports adds up figures over many messages, and closes business days. Its queries wait for no
+// locks of claims or settlements. The reports of days read only views, so a login of finance may
+// use them.
 type Reports struct{ *db }
 
 // DailyRow is what one channel did for one route on one business day, in one currency. It counts
@@ -24,8 +25,7 @@ type DailyRow struct {
 	Refused   int64 // by the channel or its provider
 	Throttled int64
 	Unknown   int64
-	// Unsent were refused on this side before anything was sent, which says nothing about the
-	// channel.
+	// Unsent were refused on this side before anything was sent, which says nothing about the channel.
 	Unsent  int64
 	Pending int64
 

@@ -33,8 +33,8 @@ var (
 type Request struct {
 	Principal, Key string
 	Digest         []byte // two requests with the same key must have the same
-	// Attempt is random. Until the request is finished its row holds it in place of the header of
-	// the answer, so that Forget deletes no row that another execution has made.
+	// Attempt is random. Until the request is finished its row holds it in place of the header of the
+	// answer, so that Forget deletes no row that another execution has made.
 	Attempt string
 }
 

@@ -134,8 +134,8 @@ func TestWindowsThatAreYetToComeAreOutOfTheWay(t *testing.T) {
 	on := limit(admission.Day, 10)
 	l, db := bounded(t, []admission.Limit{on})
 	mustClaim(t, l, of("shop", 1))
-	// Of the running day, and of two that are yet to come: the second one is when the clock was set
-	// back.
+	// The history has windows of the day before, of the running day and of the next one. The limit is
+	// in a window two days ahead, as when a clock that was ahead was set back.
 	execute(t, db, `insert into dispatcher.limit_history (channel, scope, window_seconds, unit,
 		window_start, max, granted)
 		select channel, scope, window_seconds, unit, window_start + n * interval '1 day', max, 1
@@ -187,7 +187,7 @@ func TestOnlyAWindowThatIsAheadIsStartedAgain(t *testing.T) {
 	on := limit(admission.Second, 10)
 	l, db := bounded(t, []admission.Limit{on})
 	execute(t, db, `update dispatcher.limits set granted = 1`)
-	// As far as a process with the longest commit latency goes.
+	// A process with the longest commit latency opens windows this far ahead.
 	execute(t, db, `update dispatcher.limits
 		set window_start = date_trunc('second', clock_timestamp()) + interval '7 seconds'`)
 	before := granted(t, db)

@@ -9,7 +9,7 @@ import (
 )
 
 // unended is true when message m of a day still needs its payload: it has not ended, or ended less
-// than $1 ago, or it is ambiguous, or was less than $1 ago. With $1 = 0 it is true while the
+// than $1 ago, or is ambiguous, or was ambiguous less than $1 ago. With $1 = 0 it is true while the
 // message has not ended or is ambiguous. An accepted message has ended unless a receipt is awaited
 // or one of its rows of receipts is due again.
 const unended = `(coalesce(
@@ -54,8 +54,8 @@ var findKept = ofDay(`
 	select p.* from dispatcher.messages m
 	join dispatcher.payloads p on p.seq = m.seq where ` + unended)
 
-// findRevived adds, under the lock, the payloads of messages that came due since findKept ran: a
-// message that had ended as unknown is sent again, or is about to be.
+// findRevived adds, under the lock, the payloads of messages that have become due since findKept
+// ran: a message that had ended as unknown may be sent again.
 var findRevived = ofDay(`
 	insert into kept_payloads
 	select p.* from dispatcher.payloads p

@@ -37,7 +37,8 @@ type DaysState struct {
 // partition of the day, and one for each of their indexes.
 const LocksPerDay = 8
 
-// readDays reads the state of the days. There is always one row, because a migration makes it.
+// readDays reads the state of the days. least_kept always has one row, because a migration makes
+// it.
 const readDays = `
 	select clock_timestamp(), count(*), coalesce(min(day), 0), coalesce(max(day), 0),
 	  coalesce(min(day) filter (where payloads), max(day), 0),

@@ -293,7 +293,7 @@ func TestAMessageThatWaitedLongerThanPayloadsAreKeptIsSent(t *testing.T) {
 		id := string(state)
 		seq := k.message(t, id, 9, 8*24*hour)
 		want[id] = `{"id":"` + id + `","to":"+447700900123","text":"hello"}`
-		// Whoever has such a message has stored it so, nine days ago.
+		// Such a message was stored in this state nine days ago.
 		k.exec(t, `delete from dispatcher.messages where seq = $1`, seq)
 		k.exec(t, `insert into dispatcher.messages (seq, id, lane, tenant, state, attempts, next_at,
 			send_at, waiting_since) values ($1, $2, 'otp', 'shop', $3, $4, now() - interval '1 second',

@@ -14,8 +14,8 @@ type Routing struct{ *db }
 // ErrNoRouting means that no routing was ever applied.
 var ErrNoRouting = errors.New("the ledger has no routing yet")
 
-// VersionConflictError is returned by Apply and ApplyEffects when somebody else
-// changed the routing after the version that the change was based on.
+// VersionConflictError is returned by Apply and ApplyEffects when somebody else changed the routing
+// after the version that the change was based on.
 type VersionConflictError struct{ Expected, Current int64 }
 
 // Error names both versions.

@@ -34,8 +34,8 @@ const (
 //
 // Apply then wakes waiting messages, except after the step of a ramp, which frees nothing that they
 // could wait for. It does so after the commit, in small batches, so that no claim is held up, and
-// before it returns. If it fails to wake them, the version is in force all the same, Apply returns
-// no error, and Instances.Forget of any instance wakes the rest.
+// before it returns. If it fails to wake them, the version is still in force, Apply returns no
+// error, and Instances.Forget of any instance wakes the rest.
 func (s *Routing) Apply(ctx context.Context, n NewRouting) (version int64, err error) {
 	if err := n.validate(); err != nil {
 		return 0, fmt.Errorf("apply routing: %w", err)
@@ -104,7 +104,7 @@ func lockRouting(ctx context.Context, tx pgx.Tx) (RoutingVersion, error) {
 }
 
 // holds returns a VersionConflictError unless a change of the document that is based on version
-// expect may follow the current version. nil is based on any version.
+// expect may follow the current version. A nil expect stands for any version.
 func (v *RoutingVersion) holds(expect *int64) error {
 	if expect != nil && (*expect < v.Base || *expect > v.Version) {
 		return &VersionConflictError{Expected: *expect, Current: v.Version}
@@ -132,7 +132,7 @@ func lockAll(ctx context.Context, tx pgx.Tx) (now time.Time, err error) {
 	batch.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&now)
 	})
-	err = tx.SendBatch(ctx, batch).Close() // before what it reads is returned
+	err = tx.SendBatch(ctx, batch).Close() // not in the return statement: it sets now
 	return now, err
 }
 
@@ -158,7 +158,7 @@ func writeDocument(
 	batch.Queue(upsertChannels, channels...)
 	batch.Queue(`update dispatcher.channels set removed_at = now() where removed_at is null
 		and channel <> all($1)`, channels[0])
-	if b.recuts() { // without windows it would only be planned, while claims wait
+	if b.recuts() { // else claims would wait just for its planning
 		batch.Queue(recutWindows, b.recut()...)
 	}
 	batch.Queue(closeWindows, windows...)
@@ -171,7 +171,7 @@ func writeDocument(
 		rotations, err = pgx.CollectRows(rows, scanRotation)
 		return err
 	})
-	err = tx.SendBatch(ctx, batch).Close() // before what it reads is returned
+	err = tx.SendBatch(ctx, batch).Close() // not in the return statement: it sets rotations
 	return rotations, err
 }
 
@@ -198,17 +198,16 @@ const upsertChannels = `
 	    else greatest(excluded.configured_max, c.active) end,
 	  removed_at = null`
 
-// ApplyEffects applies the current document with other effects as a new version, and returns it.
-// It returns ErrNoRouting when there is no document. It returns a VersionConflictError when
-// n.Expect is no longer the current version, because effects are computed for one document and its
-// effects.
+// ApplyEffects applies the current document with other effects as a new version, and returns it. It
+// returns ErrNoRouting when there is no document. It returns a VersionConflictError when n.Expect
+// is no longer the current version, because effects are computed for one document and its effects.
 //
 // It locks no channel, so it holds up no claim. A claim reads the current version once, after its
 // locks, and so is planned under either version. For the same reason CreatedAt is less exact than
 // with Apply: between it and the commit, some milliseconds later, claims are still made under the
 // version before. Waiting messages are not woken: they wait for a slot, a ready channel or a time,
 // and effects bring none of these. Effects change only which channel is drawn first, and a message
-// that comes due is planned under the version that is current then.
+// is planned under the version that is current when it is due.
 func (s *Routing) ApplyEffects(ctx context.Context, n NewEffects) (version int64, err error) {
 	err = pgx.BeginFunc(ctx, s.reports, func(tx pgx.Tx) error {
 		at, err := lockRouting(ctx, tx)

@@ -32,8 +32,8 @@ const closeWindows = `
 //
 //   - When the new day begins later than the window of the limit, that window goes to the history
 //     and ends now.
-//   - When it began earlier, it includes the window and all windows in the history since then. They
-//     are deleted from the history, so that no moment is in two windows.
+//   - When the new day begins earlier, it includes the window and all windows in the history since
+//     then. They are deleted from the history, so that no moment is in two windows.
 const recutWindows = `
 	with cut as (
 	  select l.channel, l.scope, l.window_seconds, l.unit, l.currency, n.start,

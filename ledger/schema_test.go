@@ -209,8 +209,7 @@ func TestTheDatabaseRefusesBrokenInvariants(t *testing.T) {
 		`insert into dispatcher.outbox (kind, keys, "values")
 			values ('status', '{a,b}', '{x}')`: "outbox_lengths",
 	} {
-		// A refused state may be refused by the transition first; the constraint is what matters
-		// here.
+		// A refused state may be refused by the transition first; the constraint is what matters here.
 		if got := refusal(t, db, sql); got != want && (want != "messages_state_check" ||
 			got != "messages_legal_transition") {
 			t.Errorf("%s: refused by %q, want %q", sql, got, want)

@@ -632,7 +632,7 @@ func TestAWindowNeverGoesBackWithTheClock(t *testing.T) {
 
 // Eight claimers of two instances, each with other scopes of three tenants, run beside settlements
 // that refund money and a routing that is applied repeatedly. Every limit holds exactly, and there
-// is not a deadlock.
+// is no deadlock.
 func TestConcurrentClaimsOfOverlappingScopesAreExact(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

@@ -27,8 +27,8 @@ type SealWriter interface {
 }
 
 const (
-	// sealAfter is how old messages are when they are sealed first. By then most answers and
-	// receipts have come, and no transaction still stores messages of that time.
+	// sealAfter is how old messages are when they are sealed first. By then most answers and receipts
+	// have come, and no transaction still stores messages of that time.
 	sealAfter = 5 * time.Minute
 	// sealSpan is the longest period of one seal. A seal never spans two hours of the clock.
 	sealSpan = time.Hour
@@ -37,8 +37,8 @@ const (
 // Add makes the seals that are due and adds them to the log, each in a transaction, until none is
 // due or another instance is adding one. begin is called with the newest seal, nil for none, and
 // added with each new one. The log begins with the messages received about when Add is called for
-// the first time. All use one session, in which only the first has to read the definitions of the
-// tables.
+// the first time. All use one session, because each session first has to load the catalog entries
+// of the tables.
 //
 // Each minute is sealed once, when it is some minutes old. After that each hour is sealed again
 // when it is ten times as old as it was the last time, until it is older than half of facts, the

@@ -96,8 +96,8 @@ func windows(
 	return nil
 }
 
-// KeepsWindows reports whether windows are stored that ended before those of a minute: then none of
-// the minute was dropped with time.
+// KeepsWindows reports whether windows are stored that ended before those of w: then none of w was
+// dropped because of its age, because older windows are dropped first.
 func (s *Sealed) KeepsWindows(ctx context.Context, w *Windows) (yes bool, err error) {
 	length := &sealedWindows[w.kind]
 	err = s.reports.QueryRow(ctx, `

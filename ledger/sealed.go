@@ -23,8 +23,8 @@ func (s *Sealed) Reused(ctx context.Context, seq int64) (yes bool, err error) {
 	return yes, wrap("look for references that were used again", err)
 }
 
-// NextFrom returns the instant from which the next seal covers messages, among those that begin at
-// an instant or later; zero when there is none.
+// NextFrom returns the earliest From, at an instant or later, of a seal of messages; zero when
+// there is none.
 func (s *Sealed) NextFrom(ctx context.Context, from time.Time) (next time.Time, err error) {
 	var found *time.Time
 	err = s.reports.QueryRow(ctx,

@@ -114,8 +114,7 @@ func (s *Seals) Checkpoint(ctx context.Context) (text string, err error) {
 	return text, wrap("read the newest checkpoint", err)
 }
 
-// Between calls each with the seals of higher numbers than the first one, up to the second one, in
-// their order.
+// Between calls each with the seals whose numbers are above after, up to upTo, in their order.
 func (s *Seals) Between(
 	ctx context.Context, after, upTo int64, each func(*Seal) error,
 ) error {

@@ -36,8 +36,8 @@ type Settlement struct {
 	// Reference holds the provider's ids of the accepted parts, separated by spaces.
 	Reference string
 	// Denied holds the ids that the answer named for parts that were not taken. DeniedParts is how
-	// many such parts there are; 0 stands for one. A receipt should never come for them: one that
-	// says delivered contradicts the answer.
+	// many such parts there are; 0 stands for one. A receipt should never come for them: one that says
+	// delivered contradicts the answer.
 	Denied      string
 	DeniedParts int
 	// Segments and PriceMicros are what was accepted and is billed; with an Unknown outcome what may
@@ -48,8 +48,8 @@ type Settlement struct {
 	// State is Accepted, Rejected, Unknown, Retry, Waiting or Failed.
 	State  State
 	Reason string
-	// NextAt is when the message comes due, for Retry and Waiting; zero means at once. For Accepted
-	// it is when the message goes on to another channel, see ByNoReceipt; zero means never.
+	// NextAt is when the message is due, for Retry and Waiting; zero means at once. For Accepted it is
+	// when the message goes on to another channel, see ByNoReceipt; zero means never.
 	NextAt time.Time
 	// Tried adds the attempt's channel to the row's Tried.
 	Tried bool
@@ -63,28 +63,27 @@ type Settlement struct {
 	PossibleDuplicate bool
 
 	// Hold is for how long, at most, the attempt keeps its active slot after the answer. A receipt,
-	// which needs Await, or a retry under its ticket ends that earlier. 0 gives the slot back at
-	// once.
+	// which needs Await, or a retry under its ticket ends that earlier. 0 gives the slot back at once.
 	Hold time.Duration
 	// Await is for how long after the settlement receipts are awaited for the parts in Reference.
 	// Without them the message then becomes NoReceipt. 0 expects none. With an Unknown outcome it is
 	// stored for later, see OpenAmbiguity.Await.
 	Await time.Duration
 	// Receipts is how many receipts tell everything about the attempt: one for each part that was
-	// taken or may have been, or one for the whole where the provider does not report parts. It is
-	// not delivered before that many receipts say so. 0 keeps the stored number, which is at first
-	// the number of parts that Reference names.
+	// taken or may have been, or one for the whole where the provider does not report parts. It is not
+	// delivered before that many receipts say so. 0 keeps the stored number, which is at first the
+	// number of parts that Reference names.
 	Receipts int
 	// CutShort says that a part of the message was certainly not taken and will not be sent. The
 	// message then cannot be delivered, whatever happens to the other parts. It needs Receipts.
 	CutShort bool
 	// Slow is set when the provider asked to slow down.
 	Slow *Slow
-	// Refunds give back what the attempt took from limits in money and did not spend. A refund
-	// counts only in the window from which the money was taken.
+	// Refunds give back what the attempt took from limits in money and did not spend. A refund counts
+	// only in the window from which the money was taken.
 	Refunds []Refund
-	// Repeats says that the attempt was made under the key of the one before it, which was charged
-	// for the same submission. Then no more goes back than that one was charged.
+	// Repeats says that the attempt was made under the key of the one before it, which was charged for
+	// the same submission. Then no more goes back than that one was charged.
 	Repeats bool
 
 	// Ambiguity is set when no answer came, and when an attempt repeated one without an answer.
@@ -129,9 +128,9 @@ type Open struct {
 }
 
 // Settle stores the outcomes of attempts. Those of messages of one day take one round trip if all
-// of them are plain or none is, else two, and one more when none of them was new, see
-// replicationBarrier. What one round trip stores is stored all or none. Settling an attempt again
-// has no effect, so the caller repeats a call that failed.
+// of them are plain or none is, else two, and one more when no notice was written, as when none of
+// them was new, see replicationBarrier. What one round trip stores is stored all or none. Settling
+// an attempt again has no effect, so the caller repeats a call that failed.
 func (s *Settlements) Settle(ctx context.Context, settlements []Settlement) error {
 	if len(settlements) == 0 {
 		return nil
@@ -199,7 +198,7 @@ func apart(order []*Settlement) (plain, others []*Settlement) {
 	return plain, others
 }
 
-// how a batch of settlements is stored.
+// how says how a batch of settlements is stored.
 type how struct {
 	// plain: all of them are plain, and none is expected to have been settled before.
 	plain bool

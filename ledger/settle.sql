@@ -140,10 +140,10 @@ creditors as materialized (
     and m.unit = 'money' and (select count(*) from locked) >= 0
   order by m.channel, m.scope, m.window_seconds, m.unit for update
 ),
--- Money goes back only to the window that it was taken from, and not after its end: what is over is
--- sealed. That window began before the claim; a later one began after it. The money of an attempt
--- under the key of the one before it goes back as far as that one was charged: the provider bills
--- the submission once, at one of the two prices.
+-- A refund goes only to the window that the money was taken from, and only before its end, because
+-- a window that is over is sealed. That window began before the claim; a later one began after it.
+-- An attempt under the key of the one before it gets back at most what that one was charged: the
+-- provider bills the submission once, at one of the two prices.
 given_back as (
   select channel, scope, window_seconds, b.tallies,
     case when b.repeats then coalesce((
@@ -187,7 +187,8 @@ refunded as (
     and m.window_seconds = r.window_seconds
     and m.unit = 'money'
 ),
--- The other attempts of messages of which an attempt was not taken; locked before messages.
+-- The other attempts of each message with an attempt that was not taken. They are locked before
+-- messages.
 others as materialized (
   select d.nr, e.message_seq, e.attempt, e.outcome, d.attempt as denied, d.outcome as denial
   from done d join dispatcher.attempts e on e.message_seq = d.seq and e.attempt <> d.attempt

@@ -12,7 +12,8 @@ import (
 	"dispatcher/provider"
 )
 
-// plainArrays are the parameters of settlePlain. It gets only the notices that there are.
+// plainArrays are the parameters of settlePlain. A settlement without a notice has no element in
+// the arrays of notices.
 func plainArrays(order []*Settlement) []any {
 	n := len(order)
 	seq, attempt := make(array[number], n), []int16{1}
@@ -220,8 +221,8 @@ func names(reference string) []string {
 	})
 }
 
-// brief cuts a column that holds one and the same value to that value: most columns of
-// a batch do, and an array costs both sides time for each element.
+// brief cuts a column that holds one and the same value to that value: most columns of a batch do,
+// and an array costs both sides time for each element.
 func brief[T comparable](column []T) []T {
 	for i := 1; i < len(column); i++ {
 		if column[i] != column[0] {

@@ -12,14 +12,14 @@ var (
 )
 
 // settlePlain does for plain settlements what settle does, with less work. The rows of the messages
-// stay as they are. When one of the attempts has an outcome already, it fails, because it
-// inserts no keys, see isSettledBefore. Then nothing is stored, and the batch is sent as settle. So
-// late answers and repetitions, which are rare, are left to that one. There are no values in that
-// case either, because PostgreSQL's log quotes the row.
+// stay as they are. When one of the attempts already has an outcome, settlePlain fails on purpose:
+// it inserts null keys, see isSettledBefore. Then nothing is stored, and the batch is sent again as
+// settle, which handles late answers and repetitions. Both are rare. The values are null too in
+// that case, because PostgreSQL's log quotes the row.
 //
-// The number of the attempts is always 1. It is a parameter beside the others, because with a
-// constant PostgreSQL may read the whole index of the day: in a plan that is made while the day is
-// nearly empty that is cheaper.
+// The number of the attempts is always 1. It is a parameter like the others: with a constant
+// PostgreSQL may choose to read the whole index of the day, because that is cheaper while the day
+// is nearly empty.
 var settlePlain = ofDay(named(plainNames, `
 	with done as (
 	  update dispatcher.attempts a set outcome = 'accepted',
@@ -69,11 +69,11 @@ var settleNames = []string{
 	"notice_keys", "notice_values", "all_told",
 }
 
-// corrected follows settle when a settlement says something about receipts. It is for attempts
-// that were settled before with the same outcome and less information, by an instance that took
-// this one for dead or by a receipt with our key. It is a separate statement, because it has to see
-// what the transactions that settle waited for have committed. All attempts are locked by then.
-// What settle has written stays as it is.
+// corrected follows settle when a settlement says something about receipts. It is for attempts that
+// were settled before with the same outcome and less information, by an instance that took this one
+// for dead, or by a receipt with our key. It is a separate statement, because it has to see what
+// the transactions that settle waited for have committed. All attempts are locked by then. What
+// settle has written stays as it is.
 var corrected = ofDay(`
 	update dispatcher.attempts a
 	set receipts_owed = g.expected, receipts_within = g.within, cut_short = g.cut

@@ -41,8 +41,8 @@ func TestSettleTwiceHasTheEffectOfOnce(t *testing.T) {
 	}
 }
 
-// A plain batch is settled as a whole, whatever some of its attempts were settled as before: an
-// answer that came late, or the same settlement made again.
+// All of a plain batch is settled, even if some of its attempts were settled before: without an
+// answer, or in the same way.
 func TestPlainSettlementsAreSettledBesideThoseThatAreNot(t *testing.T) {
 	t.Parallel()
 	r := lend(t)

@@ -8,8 +8,8 @@ import (
 	"dispatcher/provider"
 )
 
-// TestWhatTheMessageIsAtFaultForIsMarked, beside others in one batch, and not any more when it
-// turns out that it was taken.
+// TestWhatTheMessageIsAtFaultForIsMarked, beside others in one batch. The mark goes when the
+// message turns out to have been taken.
 func TestWhatTheMessageIsAtFaultForIsMarked(t *testing.T) {
 	t.Parallel()
 	refusal := func(s *ledger.Settlement) {

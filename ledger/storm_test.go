@@ -191,7 +191,7 @@ func (s *storm) rage() {
 	lookers.Wait()
 }
 
-// calm handles all events again, and makes the time of everything be over.
+// calm handles all events again, and ends the time of everything that is awaited.
 func (s *storm) calm(db *pgx.Conn) {
 	settleAll(s.t, s.ledgers[0], s.lost)
 	for range 3 {

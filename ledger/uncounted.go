@@ -18,13 +18,13 @@ type Uncounted struct {
 }
 
 // uncounted compares the windows that began from @from to @to with the attempts on record. Every
-// attempt counts, whatever its outcome: in the second of its release time, and in the longer window
-// in which it was claimed. Left out are
+// attempt counts, whatever its outcome: in the second of its release time, and in the longer
+// windows in which it was claimed. Left out are
 //   - windows in which their limit began or ended, which have not counted everything;
 //   - limits in segments or money, and limits of a prefix: their counts cannot be derived from
 //     rows;
 //   - windows of a day, unless one is exactly @from to @to, and sliding limits of other lengths;
-//   - periods of which rows may have been dropped. A message is at most @margin older than its
+//   - periods whose rows may have been dropped. A message is at most @margin older than its
 //     attempts. So none were dropped if the rows go back by more than that, or if no closed day
 //     with attempts is older than they are.
 const uncounted = `

@@ -55,7 +55,7 @@ func TestRowsThatWereDeletedAreMissedByTheLimits(t *testing.T) {
 	if found := missed(); len(found) == 0 {
 		t.Error("a closing hides what was deleted")
 	}
-	// Days that were dropped are none that somebody deleted.
+	// Days that were dropped do not count as deleted by somebody.
 	execute(t, r.db, `insert into dispatcher.attempt_figures
 		select (jsonb_populate_record(null::dispatcher.attempt_figures,
 		  jsonb_object_agg(attname, case when atttypid = 'text'::regtype then '"x"'::jsonb

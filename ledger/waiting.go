@@ -41,8 +41,8 @@ func (s *Claims) WaitingFor(ctx context.Context, on []string) (map[string]int64,
 	return counts, wrap("count waiting messages", err)
 }
 
-// Due counts the rows that have come due, up to limit and without the Message.Seq in except. It
-// takes no lock, so another instance may claim the rows before the caller does.
+// Due counts the rows that are due, up to limit and without the Message.Seq in except. It takes no
+// lock, so another instance may claim the rows before the caller does.
 func (s *Claims) Due(ctx context.Context, limit int, except ...int64) (int, error) {
 	var n int
 	err := s.hot.QueryRow(ctx, `
@@ -65,8 +65,8 @@ func collectCounts(rows pgx.Rows) (map[string]int64, error) {
 }
 
 const (
-	// wakeBatch is how many messages one transaction wakes. It is small, so that no other
-	// transaction waits long for the rows.
+	// wakeBatch is how many messages one transaction wakes. It is small, so that no other transaction
+	// waits long for the rows.
 	wakeBatch = 500
 	// wakeTimeout is how long an applier may take to wake all messages. After that another instance
 	// treats it as dead and wakes them.
@@ -91,7 +91,7 @@ const wakeSome = `
 	    and (state = 'waiting' or state = 'accepted' and waits_for is not null)
 	  order by seq for update skip locked))`
 
-// markWaking is part of a transaction after which wake is called for the version. If that does not
+// markWaking is part of a transaction after which wake is called for the version. If wake does not
 // finish, Instances.Forget of any instance wakes the rest.
 const markWaking = `update dispatcher.routing_versions set waking = true where version = $1`
 
@@ -136,7 +136,7 @@ const wakeFor = `
 
 // WakeFor makes waiting messages due now: up to n for each of the given values of
 // Decision.WaitsFor, those with the earliest next_at first. It skips locked rows and locks nothing
-// else. The caller calls it when something has become free there.
+// else. It is for a channel or limit that can take messages again.
 func (s *Claims) WakeFor(ctx context.Context, on []string, n int) error {
 	if len(on) == 0 || n <= 0 {
 		return nil

@@ -12,15 +12,15 @@ import (
 )
 
 // wiretap is a proxy between a ledger and PostgreSQL that counts round trips and loses one on
-// demand. The server answers each Sync of the extended protocol and each simple Query, as COPY is
-// sent, with one ReadyForQuery (PostgreSQL manual, 55.2). Only the former are lost.
+// demand. The server answers each Sync of the extended protocol, and each simple Query, such as
+// COPY, with one ReadyForQuery (PostgreSQL manual, 55.2). Only round trips with a Sync are lost.
 type wiretap struct {
 	listener net.Listener
 	target   string
 	trips    atomic.Int64
-	loss     atomic.Int32 // what happens to the next round trip but skip
+	loss     atomic.Int32 // what happens to the round trip after the next skip ones
 	skip     atomic.Int32
-	silent   atomic.Bool // nothing gets through any more, and nobody hears of that
+	silent   atomic.Bool // nothing gets through any more, and neither side notices
 	stubborn atomic.Bool // requests to cancel a statement get nowhere, as through some proxies
 	closing  sync.WaitGroup
 	ended    chan struct{} // closed at the end of the test: whatever is still connected is cut
@@ -158,8 +158,8 @@ func (c *tapped) replies() {
 	}
 }
 
-// frame reads one message of the protocol: a type byte unless it is the startup
-// message, then the length, which counts itself, then the body.
+// frame reads one message of the protocol: a type byte unless it is the startup message, then the
+// length, which counts itself, then the body.
 func frame(r io.Reader, startup bool) ([]byte, error) {
 	head := make([]byte, 5)
 	if startup {

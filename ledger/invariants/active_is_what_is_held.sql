@@ -1,9 +1,9 @@
 -- guarantee 3: Admitted ≤ limit
 -- The active count of a channel is the number of attempts that hold a slot, and within its limit.
 --
--- An attempt holds a slot while it has no outcome, and after that while it has a row in held. Only
--- attempts claimed since the oldest open attempt of an instance are read: an older one without an
--- outcome would keep its slot for ever.
+-- An attempt holds a slot while it has no outcome, and after that while it has a row in held. An
+-- attempt without outcome is counted only if it is not older than the oldest open attempt that an
+-- instance reports. Nobody would ever free the slot of an older one, so the counts then differ.
 with holding as (
   select a.channel from dispatcher.attempts a
   where a.outcome is null and not a.freed and a.claimed_at >= (

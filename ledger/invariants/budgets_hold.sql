@@ -2,7 +2,7 @@
 -- The size of a prepaid budget is the sum of its top-ups, and it has granted what its attempts cost.
 --
 -- Each top-up has the sum of those before it, so a missing one is noticed. Attempts claimed since
--- the limit began count with their present price: what is billed is not refunded.
+-- the limit began count with their present price, because a refund never includes what is billed.
 with budgets as (
   select l.channel, l.scope, l.currency, l.configured_max, l.max, l.granted, l.since,
     coalesce((select sum(t.micros) from dispatcher.top_ups t

@@ -20,7 +20,7 @@ import (
 )
 
 // image returns the folder of a stopped server with a template. All servers of tests are copies of
-// it. To make it takes most of the CPU time of a short test, so the first process of a day keeps it
+// it. Making it takes most of the CPU time of a short test, so the first process of a day keeps it
 // in the temporary folder for the others.
 func image() (string, error) {
 	s := &shared.image
@@ -59,8 +59,8 @@ func makeImage(ctx context.Context, dir, template string) error {
 	return errors.Join(makeTemplate(ctx, server, template), server.Stop(ctx), trust(dir))
 }
 
-// images is the folder of images. A TestMain may set another temporary folder for its process
-// later.
+// images is the folder of images. It is read at the start, because a TestMain may set another
+// temporary folder for its process.
 var images = os.TempDir()
 
 // imagePrefix is the prefix of the names of this user's images.
@@ -75,8 +75,8 @@ func sources() string {
 }
 
 // imagePath is where the image of a day is kept. Its name has a hash of everything that decides
-// what is in it. When that is not known it returns an error: the sources of this program are not
-// there, or were changed after it was built.
+// what is in it. imagePath returns an error when the sources of this program are not there, or were
+// changed after it was built.
 func imagePath(day, programs, sources string) (string, error) {
 	self, _ := os.Executable() // else there is no such file
 	built, err := os.Stat(self)
@@ -129,8 +129,8 @@ func owned(folder string) bool {
 	return ok && int(st.Uid) == os.Geteuid()
 }
 
-// imageAge is the age at which an image is removed: one day that it is used, and a time in which
-// tests that began before midnight end.
+// imageAge is the age at which an image is removed. It is used for one day, and until the tests
+// that began before midnight end.
 const imageAge = 36 * time.Hour
 
 // keep copies an image to path, unless another process was faster. It removes old ones.
@@ -162,8 +162,8 @@ func fromImage(dir string) error {
 	return copyFolder(from, dir)
 }
 
-// copyFolder copies the folder of a stopped server. CopyFS lets everybody read what is in
-// it, so the folder is closed, and so is the cluster's own, as PostgreSQL demands.
+// copyFolder copies the folder of a stopped server. CopyFS lets everybody read what is in it, so
+// the folder is closed, and so is the cluster's own, as PostgreSQL demands.
 func copyFolder(from, to string) error {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err

@@ -28,7 +28,7 @@ import (
 // schema has partitions from that day on.
 const template = "ledger_template_"
 
-// today is the rest of that name.
+// today is the day in that name.
 var today = func() string { return time.Now().UTC().Format("20060102") }
 
 // fast are settings without durability. Tests need it only from a server that they kill.
@@ -77,7 +77,7 @@ func Main(m *testing.M, closers ...func()) {
 }
 
 // Close stops the shared server if it was started, and removes its folder. Main calls it; a
-// TestMain that does not use Main has to.
+// TestMain that does not use Main must call it itself.
 func Close() {
 	if shared.server != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -204,12 +204,12 @@ func start() {
 	shared.server, shared.err = pgserver.Start(ctx, pgserver.Config{Dir: dir, Settings: fast()})
 }
 
-// Stranger is a user that no server knows: it refuses every password.
+// Stranger is a user that no server knows, so every password is refused.
 const Stranger = "stranger"
 
-// trust lets the server in a folder of pgserver believe all other users on loopback. To derive a
-// key from the password of each session would be a tenth of all computation under the race
-// detector.
+// trust makes the server in a folder of pgserver ask only Stranger for a password on loopback.
+// Deriving a key from the password of each session would take a tenth of the CPU time under the
+// race detector.
 func trust(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "data", "pg_hba.conf"), []byte(
 		"host all "+Stranger+" 127.0.0.1/32 scram-sha-256\n"+

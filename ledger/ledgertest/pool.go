@@ -67,8 +67,8 @@ where datname = current_database() and pid <> pg_backend_pid() and backend_type 
 const NewSeq = `(dispatcher.first_of(dispatcher.day_at(now())) +
 	nextval('dispatcher.message_numbers'))`
 
-// used are the tables that have had rows: those to delete them from, and those that are so large
-// that truncating them is faster. To delete from all tables would take most of the time.
+// used lists the tables that have had rows: small ones are emptied by delete, and large ones by
+// truncate, which is faster for them. Deleting from all tables would take most of the time.
 const used = `select
 	string_agg('delete from ' || t, '; ') filter (where size <= 1 << 20),
 	'truncate ' || string_agg(t, ', ') filter (where size > 1 << 20) || ' cascade'
@@ -79,8 +79,8 @@ const restart = `
 select count(setval(format('%I.%I', schemaname, sequencename), start_value, false))
 from pg_sequences where last_value is not null`
 
-// renew sets the only time that tests read from a new ledger: the template may have been made hours
-// ago.
+// renew updates the only time that tests read from a new ledger, because the template may have been
+// made hours ago.
 func renew(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `update dispatcher.id_turns set since = now()`)
 	return err

@@ -54,8 +54,8 @@ func (p *Pair) URL(parameters string) string {
 		p.Standby.Address(), 1) + parameters
 }
 
-// StandbyFirst is URL with the standby first: who asks for a server that accepts writes finds it
-// once it is promoted, even if the old primary comes back.
+// StandbyFirst is URL with the standby first: a client that asks for a server that accepts writes
+// finds the standby once it is promoted, even if the old primary comes back.
 func (p *Pair) StandbyFirst(parameters string) string {
 	return strings.Replace(p.URL(parameters), p.Primary.Address()+","+p.Standby.Address(),
 		p.Standby.Address()+","+p.Primary.Address(), 1)

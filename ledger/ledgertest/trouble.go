@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Freeze stops the processes of the primary, as a host that hangs: connections stay open and get no
+// Freeze stops the processes of the primary, as if its host hung: connections stay open and get no
 // answers. thaw continues them. They are also continued at the end of the test, and when the test
 // process is killed.
 func (p *Pair) Freeze(t testing.TB) (thaw func()) {
@@ -106,7 +106,7 @@ func WaitForNobody(t testing.TB, url string) (enough func()) {
 	must(`set synchronous_commit = local`)
 	must(`alter system set synchronous_standby_names = 'nobody'`)
 	must(`select pg_reload_conf()`)
-	// The new setting acts only when another process of the server has read it.
+	// The new setting takes effect only when another process of the server has read it.
 	for commits(t, url, fmt.Sprintf("probe_%d", time.Now().UnixNano())) {
 		pause(t.Context())
 	}

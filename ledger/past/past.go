@@ -1,5 +1,5 @@
-// Package past fills a database with the messages of the last days, for measurements over a
-// ledger that has been in use.
+// Package past fills a database with the messages of the last days, for measurements over a ledger
+// that has been in use.
 package past
 
 import (

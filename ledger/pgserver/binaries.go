@@ -44,8 +44,8 @@ func locate(ctx context.Context) (binaries, error) {
 	return find(ctx, candidates(ctx), cache)
 }
 
-// find takes the first of the folders with usable programs, then the build in the cache, and at
-// last downloads a build into the cache.
+// find takes the first of the folders with usable programs, then the build in the cache; if there
+// is none, it downloads one.
 func find(ctx context.Context, dirs []string, cache string) (binaries, error) {
 	home := filepath.Join(cache, "postgresql-"+string(build))
 	for _, dir := range append(dirs, filepath.Join(home, "bin")) {
@@ -73,7 +73,7 @@ func find(ctx context.Context, dirs []string, cache string) (binaries, error) {
 func candidates(ctx context.Context) []string {
 	var dirs []string
 	if p, err := exec.LookPath("postgres"); err == nil {
-		// A link in PATH may stand alone: initdb is beside the real program.
+		// A link in PATH may have no initdb beside it; the real program has.
 		if real, err := filepath.EvalSymlinks(p); err == nil {
 			dirs = append(dirs, filepath.Dir(real))
 		}
@@ -118,8 +118,8 @@ func inspect(ctx context.Context, dir string) (binaries, error) {
 	return binaries{dir: dir, major: major, version: strings.TrimSpace(string(out))}, nil
 }
 
-// cacheDir is shared by all folders of a user. Root's own cache lies below /root,
-// which the user that runs the server cannot enter, so root uses /var/cache.
+// cacheDir is shared by all folders of a user. Root's own cache lies below /root, which the user
+// that runs the server cannot enter, so root uses /var/cache.
 func cacheDir() (string, error) {
 	if os.Geteuid() == 0 {
 		return "/var/cache/dispatcher", nil
@@ -134,9 +134,9 @@ func cacheDir() (string, error) {
 // download unpacks a build into a folder of its own and moves it to home in one step, so that two
 // processes may download at the same time.
 //
-// The library offers the download only as a part of starting a server. Its server is
-// started, if that works, and stopped again; as root its initdb refuses, after the
-// programs were unpacked, which is enough.
+// The library offers the download only as a part of starting a server. Its server is started, if
+// that works, and stopped again; as root its initdb refuses, after the programs were unpacked,
+// which is enough.
 func download(ctx context.Context, cache, home string) error {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return fmt.Errorf("make cache folder: %w", err)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Root starts the server as another user, who may not enter root's own folders. For
-// anybody else every folder that can be made can be used.
+// Root starts the server as another user, who may not enter root's own folders. For anybody else
+// every folder that can be made can be used.
 func TestAFolderBehindAClosedOneMovesAway(t *testing.T) {
 	closed, elsewhere := filepath.Join(t.TempDir(), "closed"), t.TempDir()
 	if err := os.Mkdir(closed, 0o700); err != nil {

@@ -11,16 +11,16 @@ import (
 	"syscall"
 )
 
-// identity is the user that the server's programs run as. PostgreSQL refuses to run
-// as root; for any other user the programs simply run as that user.
+// identity is the user that the server's programs run as. PostgreSQL refuses to run as root; for
+// any other user the programs simply run as that user.
 type identity struct {
 	uid, gid uint32
 	name     string
 	switched bool // the programs need other credentials than this process has
 }
 
-// chooseIdentity keeps the owner of an existing cluster, so that a folder continues
-// to work when a user postgres is added to the machine later.
+// chooseIdentity keeps the owner of an existing cluster, so that a folder continues to work when a
+// user postgres is added to the machine later.
 func chooseIdentity(data string) (identity, error) {
 	if euid := os.Geteuid(); euid != 0 {
 		return identity{
@@ -85,8 +85,8 @@ func (id identity) own(dir string) error {
 	return nil
 }
 
-// shut closes a folder to everybody but the identity and root: the cluster holds numbers and
-// texts of messages.
+// shut closes a folder to everybody but the identity and root: the cluster holds numbers and texts
+// of messages.
 func (id identity) shut(dir string) error {
 	if id.switched {
 		if err := os.Lchown(dir, int(id.uid), int(id.gid)); err != nil {
@@ -99,8 +99,8 @@ func (id identity) shut(dir string) error {
 	return nil
 }
 
-// mayEnter reports whether the identity may pass through a folder on the way to
-// something inside it.
+// mayEnter reports whether the identity may pass through a folder on the way to something inside
+// it.
 func (id identity) mayEnter(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -1,5 +1,5 @@
-// Package pgserver runs a private, real PostgreSQL server in a folder: for
-// "dispatcher demo", "dispatcher run --embedded" and the tests.
+// Package pgserver runs a private, real PostgreSQL server in a folder: for "dispatcher demo",
+// "dispatcher run --embedded" and the tests.
 //
 // It finds the server's programs on the machine or downloads a build once, creates the cluster,
 // starts it on loopback, and makes sure that it ends with the process that started it. The tables
@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// User is the superuser and owner of everything in the private server; Database is
-// the database that Start makes sure exists.
+// User is the superuser and owner of everything in the private server; Database is the database
+// that Start makes sure exists.
 const (
 	User     = "dispatcher"
 	Database = "dispatcher"
@@ -34,28 +34,28 @@ const (
 	startTimeout = 60 * time.Second
 	// immediateTimeout is how long an immediate shutdown may take before SIGKILL.
 	immediateTimeout = 5 * time.Second
-	// orphanTimeout is how long a server whose parent was killed may take to end before the
-	// folder counts as in use.
+	// orphanTimeout is how long a server whose parent was killed may take to end before the folder
+	// counts as in use.
 	orphanTimeout = 15 * time.Second
-	// poll is the pause between two looks at a process or a port.
+	// poll is the pause between two checks of a process or a port.
 	poll = 20 * time.Millisecond
 )
 
-// ErrNotFound means that the machine has no PostgreSQL and none could be downloaded.
-// The wrapped sentence says what to install.
+// ErrNotFound means that the machine has no PostgreSQL and none could be downloaded. The wrapped
+// sentence says what to install.
 var ErrNotFound = errors.New("no PostgreSQL server on this machine")
 
 // Config says where a private server lives and how it is tuned.
 type Config struct {
-	// Dir is the folder that holds everything: the cluster in Dir/data, the log of the
-	// last start in Dir/server.log and the password in Dir/pgpass. It is created when
-	// it is missing. A server started over an existing folder continues with its data.
+	// Dir is the folder that holds everything: the cluster in Dir/data, the log of the last start in
+	// Dir/server.log and the password in Dir/pgpass. It is created when it is missing. A server
+	// started over an existing folder continues with its data.
 	Dir string
 	// Port is the loopback TCP port; 0 takes a free one and keeps it until the Server value is
 	// dropped.
 	Port int
-	// Settings are passed on as "-c name=value" and win over the defaults of this
-	// package. Tests turn fsync off here; nothing else may.
+	// Settings are passed on as "-c name=value" and win over the defaults of this package. Tests turn
+	// fsync off here; nothing else may.
 	Settings map[string]string
 }
 

@@ -15,12 +15,12 @@ type process struct {
 	done chan struct{} // closed when the process has ended and was reaped
 }
 
-// launch starts cmd in a process group of its own, so that Ctrl-C in a terminal reaches the
-// dispatcher, which then stops the server in the right order, and not the server itself.
+// launch starts cmd in a process group of its own, so that Ctrl-C in a terminal reaches only the
+// dispatcher, which then stops the server in the right order.
 //
-// On Linux the kernel ends the server when the thread that started it ends. That
-// thread must therefore live as long as the server: a goroutine locked to it starts
-// the process and waits for it.
+// On Linux the kernel ends the server when the thread that started it ends. That thread must
+// therefore live as long as the server: a goroutine locked to it starts the process and waits for
+// it.
 func launch(cmd *exec.Cmd, id identity) (*process, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: id.credential()}
 	dieWithParent(cmd.SysProcAttr)
@@ -73,8 +73,8 @@ func run(cmd *exec.Cmd, id identity) error {
 	return nil
 }
 
-// environment keeps the user's PG* variables, locale and HOME (which may be
-// unreadable for the server's user) away from the server.
+// environment keeps the user's PG* variables, locale and HOME (which may be unreadable for the
+// server's user) away from the server.
 func environment() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC", "HOME=/"}
 }

@@ -4,6 +4,6 @@ package pgserver
 
 import "syscall"
 
-// dieWithParent has no counterpart here: after a SIGKILL of the dispatcher the server
-// runs on until the next start over the same folder, which says so.
+// dieWithParent does nothing on these systems: after a SIGKILL of the dispatcher the server runs
+// on, and the next start over the same folder reports that it is in use.
 func dieWithParent(*syscall.SysProcAttr) {}

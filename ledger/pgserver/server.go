@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Server is a private PostgreSQL server. Its methods may be called from several
-// goroutines; starts and stops wait for each other.
+// Server is a private PostgreSQL server. Its methods may be called from several goroutines; starts
+// and stops wait for each other.
 type Server struct {
 	config   Config
 	binaries binaries
@@ -24,8 +24,8 @@ type Server struct {
 	process *process // guarded by mu; nil while stopped
 }
 
-// Start finds PostgreSQL, creates the cluster in c.Dir if there is none, starts it
-// and returns when it answers and Database exists.
+// Start finds PostgreSQL, creates the cluster in c.Dir if there is none, starts it and returns when
+// it answers and Database exists.
 func Start(ctx context.Context, c Config) (*Server, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -45,8 +45,8 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	return s, s.Start(ctx)
 }
 
-// Start starts a stopped server again over the same data and on the same port. It
-// does nothing when the server runs.
+// Start starts a stopped server again over the same data and on the same port. It does nothing when
+// the server runs.
 func (s *Server) Start(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,8 +71,8 @@ func (s *Server) Start(ctx context.Context) error {
 }
 
 // Stop shuts the server down fast: sessions are cut, running transactions roll back, a checkpoint
-// is written. When ctx ends first it goes on to an immediate shutdown and then kills it, so the
-// server has always ended when Stop returns.
+// is written. When ctx ends first, Stop goes on to an immediate shutdown and then kills the server,
+// so the server has always ended when Stop returns.
 func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,8 +118,8 @@ func (s *Server) halt(with syscall.Signal) {
 // running reports whether the process is alive. s.mu is held.
 func (s *Server) running() bool { return s.process != nil && !s.process.ended() }
 
-// Done is closed when the present run of the server has ended, for whatever reason.
-// It is nil, which blocks for ever, while the server is stopped.
+// Done is closed when the present run of the server has ended, for whatever reason. It is nil,
+// which blocks for ever, while the server is stopped.
 func (s *Server) Done() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,8 +151,8 @@ func (s *Server) url(database string) string {
 // Address is the host and port that the server listens on. It stays the same over restarts.
 func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// Psql is the command that an operator opens a session with. It names the password
-// file and not the password.
+// Psql is the command that an operator opens a session with. It names the password file and not the
+// password.
 func (s *Server) Psql() string {
 	return fmt.Sprintf("PGPASSFILE=%s psql -h 127.0.0.1 -p %d -U %s %s",
 		s.folder.password(), s.port, User, Database)

@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// makeReady brings the folder into the state that the postgres program needs, and returns the
-// user to run it as.
+// makeReady brings the folder into the state that the postgres program needs, and returns the user
+// to run it as.
 func (s *Server) makeReady(ctx context.Context) (identity, error) {
 	id, err := chooseIdentity(s.folder.data())
 	if err != nil {
@@ -87,7 +87,8 @@ func (s *Server) arguments() []string {
 }
 
 // awaitReady returns when the server answers, or with the end of its log when it has ended. A
-// program that took the port first does not know the password, or never answers.
+// program that took the port first cannot pass for the server: it refuses the password, or never
+// answers.
 func (s *Server) awaitReady(ctx context.Context) error {
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -42,8 +42,8 @@ func TestOfAPairTheServerIsTakenThatTakesWrites(t *testing.T) {
 	knowsTheSuccessor(t, pair)
 }
 
-// takesWrites checks which server is taken before the standby takes over, and that the address may
-// say otherwise.
+// takesWrites checks which server is taken before the standby takes over, and that the parameters
+// of the address can choose another one.
 func takesWrites(t *testing.T, pair *ledgertest.Pair) {
 	t.Helper()
 	url := both(pair.Standby, pair.Primary)
@@ -66,8 +66,9 @@ func takesWrites(t *testing.T, pair *ledgertest.Pair) {
 	}
 }
 
-// doesNotGoBack promotes the standby. Who has seen it does not go back to the old primary, which
-// takes writes as before and knows nothing. Who has seen only that cannot know better.
+// doesNotGoBack promotes the standby. A guard that has seen the successor does not go back to the
+// old primary, which still takes writes and does not know of the successor. A guard that has seen
+// only the old primary cannot know better.
 func doesNotGoBack(t *testing.T, pair *ledgertest.Pair) {
 	t.Helper()
 	var knows, knowsNot primary.Guard
@@ -101,8 +102,8 @@ func doesNotGoBack(t *testing.T, pair *ledgertest.Pair) {
 	}
 }
 
-// knowsTheSuccessor checks that who asks all hosts knows it, although it has begun after the
-// take-over and the old primary is the first of the address.
+// knowsTheSuccessor checks that a guard that asks all hosts knows the successor, although it began
+// after the take-over and the old primary comes first in the address.
 func knowsTheSuccessor(t *testing.T, pair *ledgertest.Pair) {
 	t.Helper()
 	for _, mode := range []string{"disable", "prefer", "allow"} { // the servers have no TLS

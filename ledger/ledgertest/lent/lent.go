@@ -28,8 +28,8 @@ var free struct {
 }
 
 // Ledger returns a ledger for this test alone, and the URL of its database, which has no rows. c
-// says how to connect, with the role of the sessions in place of the URL; none is the owner. A test
-// may close the ledger, and must do so if it ends its sessions from outside.
+// says how to connect, with the role of the sessions in place of the URL; an empty role means the
+// owner. A test may close the ledger, and must do so if it ends its sessions from outside.
 func Ledger(t testing.TB, c ledger.Config) (*ledger.Ledger, string) {
 	t.Helper()
 	l := take(c)
