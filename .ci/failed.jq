@@ -1,6 +1,6 @@
 # What went wrong in a run of go test -json, in few lines: what did not compile; each failed test
-# with the first lines of what it said, without what its processes printed; and the end of a package
-# that failed by itself.
+# with the first lines of its output, without those of its processes; and the last lines of a
+# package that failed without a failed test.
 def said(of): [.[] | select(.Action == "output" and of) | .Output[:300] | rtrimstr("\n")];
 def failed: [.[] | select(.Action == "fail")];
 (failed | map(select(.Test))) as $tests

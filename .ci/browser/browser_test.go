@@ -159,7 +159,7 @@ func (s *site) makeTokens(t *testing.T) {
 	}
 }
 
-// wait asks until something holds.
+// wait waits until a condition holds.
 func wait(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(100 * time.Millisecond)
@@ -207,13 +207,13 @@ func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Voi
 	}
 }
 
-// open loads a page and waits for its title.
+// open loads a page and waits for its heading.
 func open(t *testing.T, ctx context.Context, url string) {
 	t.Helper()
 	do(t, ctx, chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS("h1")))
 }
 
-// value is what an expression comes to in the page.
+// value evaluates a JavaScript expression in the page.
 func value[T any](t *testing.T, ctx context.Context, expression string) T {
 	t.Helper()
 	out, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
@@ -223,13 +223,13 @@ func value[T any](t *testing.T, ctx context.Context, expression string) T {
 	return out
 }
 
-// text is what the first element says that a selector finds; empty without one.
+// text is the text of the first element that a selector finds, or empty.
 func text(t *testing.T, ctx context.Context, selector string) string {
 	t.Helper()
 	return value[string](t, ctx, `document.querySelector(`+"`"+selector+"`"+`)?.innerText ?? ""`)
 }
 
-// look makes the tab a screen of a kind.
+// look sets the size and the colour scheme of the tab's screen.
 func look(t *testing.T, ctx context.Context, width, height int64, scheme string) {
 	t.Helper()
 	do(t, ctx, chromedp.EmulateViewport(width, height), chromedp.Func(

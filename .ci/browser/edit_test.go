@@ -20,7 +20,7 @@ func replaceText(t *testing.T, ctx context.Context, from, to string) {
 	}
 }
 
-// click clicks and waits for what the next page says.
+// click clicks an element and waits for a text on the next page.
 func click(t *testing.T, ctx context.Context, selector, want string) {
 	t.Helper()
 	do(t, ctx, chromedp.Click(chromedp.CSS(selector)))

@@ -20,8 +20,8 @@ import (
 )
 
 // startIssuer starts an OpenID Connect provider with a form to sign in. It is at localhost, which
-// is another site than the console at 127.0.0.1: the browser keeps strict cookies from what comes
-// from there.
+// is another site than the console at 127.0.0.1: the browser sends no strict cookies with requests
+// that come from there.
 func startIssuer(t *testing.T) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

@@ -9,8 +9,8 @@ import (
 )
 
 // watchFocus opens what is folded, takes the focus away, and notes in the page which controls get
-// the focus, and which of them then look as before. A control is known by its place, because parts
-// of a live page are replaced; the radio buttons of one name are one control.
+// the focus, and which of them then look as before. A control is identified by its place, because
+// parts of a live page are replaced; the radio buttons of one name are one control.
 const watchFocus = `(() => {
 	const place = (e) => e.type === "radio" ? "radio " + e.name :
 		e.parentNode ? place(e.parentNode) + "/" + [...e.parentNode.children].indexOf(e) : "";
@@ -60,7 +60,7 @@ func tabThrough(t *testing.T, ctx context.Context, what string) string {
 }
 
 // TestTheKeyboardIsEnough: on every page Tab reaches each link, field and button and shows where it
-// is, and the first key leads past the bar.
+// is, and the first Tab leads to the link that skips the navigation.
 func TestTheKeyboardIsEnough(t *testing.T) {
 	s := start(t)
 	s.traffic(t, false)

@@ -8,8 +8,8 @@ import (
 )
 
 // TestAFormSurvivesTheEndOfTheSession: after signing in again the operator is on the same page, and
-// what was typed is there and can be sent. A number is kept nowhere. What was sent, or is loaded
-// anew, does not come back.
+// what was typed is there and can be sent. A number is kept nowhere. Text that was sent does not
+// come back, nor does text in a page that is reloaded.
 func TestAFormSurvivesTheEndOfTheSession(t *testing.T) {
 	s := start(t)
 	ctx := browser(t)
@@ -46,7 +46,7 @@ func TestAFormSurvivesTheEndOfTheSession(t *testing.T) {
 		t.Errorf("after it was sent the tab keeps %s", kept)
 	}
 
-	// Without the end of a session, a page that is loaded anew is fresh.
+	// While the session lasts, a reloaded page has empty fields.
 	do(t, ctx, chromedp.SendKeys(chromedp.CSS("#state-reason"), "never mind"))
 	open(t, ctx, s.url+"/channels/a")
 	if got := value[string](t, ctx, reason); got != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// axeVersion is the release of axe-core that the pages are held to.
+// axeVersion is the release of axe-core that checks the pages.
 const axeVersion = "4.14.1"
 
 // screenshots names the folder that gets a picture of each page; without it none are taken.

@@ -22,7 +22,7 @@ func (s *site) signIn(t *testing.T, ctx context.Context, role string) {
 }
 
 // TestAnOperatorChangesWeightsAndAnotherTabAndAWorkerShowIt: the preview says what will be; another
-// tab, which nobody touches, shows it; the running dispatcher works by it.
+// tab, which nobody touches, shows it; the running dispatcher applies it.
 func TestAnOperatorChangesWeightsAndAnotherTabAndAWorkerShowIt(t *testing.T) {
 	s := start(t)
 	operator := browser(t)

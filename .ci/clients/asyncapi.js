@@ -1,5 +1,5 @@
-// Reads an AsyncAPI document with the official parser; what that warns of ends the program. It prints
-// the address of each channel, with the action of its operation.
+// Reads an AsyncAPI document with the official parser, and fails on any warning. Prints the address
+// of each channel with the action of its operation.
 const path = require("path");
 const { Parser, fromFile } = require("@asyncapi/parser");
 

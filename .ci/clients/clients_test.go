@@ -1,4 +1,4 @@
-// Package clients holds docs/clients.md and docs/schema to the libraries that services use: real
+// Package clients tests docs/clients.md and docs/schema with the libraries that services use: real
 // Kafka clients and JSON Schema validators, installed from their registries into bin/clients.
 // Section clients of .ci/run runs it; "./..." leaves it out, because it needs Python, Node, Java
 // and kcat.
@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { ledgertest.Main(m) }
 
-// timeout is how long something may take that takes a moment on a machine with nothing else to do.
+// timeout bounds each step that takes a moment on an idle machine.
 const timeout = 2 * time.Minute
 
 // program is how a program of the guide is started.
@@ -202,7 +202,7 @@ func serve(t *testing.T, settings []string, args ...string) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // one that has ended is told below
+		_ = cmd.Process.Signal(syscall.SIGTERM) // a process that has ended is reported below
 		select {
 		case err := <-ended:
 			if err != nil {
@@ -245,8 +245,8 @@ func (n *notes) String() string {
 	return n.buf.String()
 }
 
-// openFolder is one that the user of a private PostgreSQL may enter, with a path short enough for a
-// socket.
+// openFolder makes a folder that the user of a private PostgreSQL may enter, with a path short
+// enough for a socket.
 func openFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "clients-")
@@ -260,7 +260,7 @@ func openFolder(t *testing.T) string {
 	return folder
 }
 
-// freePort is a port that is free, as is the next one, below the range that the system gives to
+// freePort finds a port that is free, as is the next one, below the range that the system gives to
 // clients.
 func freePort(t *testing.T) int {
 	t.Helper()

@@ -16,7 +16,7 @@ import (
 // installTimeout bounds each step of an installation, downloads included.
 const installTimeout = 5 * time.Minute
 
-// Validators that the schemas are held to, beside the libraries of the guide.
+// Validators that check the schemas, beside the libraries of the guide.
 var (
 	pythonValidators = []string{"jsonschema==4.26.0", "rfc3339-validator==0.1.4"}
 	nodeValidators   = []string{"ajv@8.20.0", "ajv-formats@3.0.1", "@asyncapi/parser@3.6.6"}
@@ -112,8 +112,8 @@ func kafka(t *testing.T) string {
 	return folder
 }
 
-// fill makes bin/clients/name anew unless it was made of the same parts. A file beside it says of
-// which, and is written last.
+// fill makes bin/clients/name anew unless it was made of the same parts. A file beside it lists the
+// parts, and is written last.
 func (o *once) fill(t *testing.T, name, parts string, make func(folder string)) string {
 	t.Helper()
 	o.Do(func() {

@@ -1,5 +1,5 @@
-// Validates documents against schemas with ajv in strict mode; what it warns of ends the program. For
-// questions and answers see validate.py.
+// Validates documents against schemas with ajv in strict mode. Any warning ends the program.
+// validate.py describes questions and answers.
 const fs = require("fs");
 const readline = require("readline");
 const Ajv = require("ajv/dist/2020").default;

@@ -107,7 +107,7 @@ func TestComposeOpensTheConsole(t *testing.T) {
 		}) {
 			t.Errorf("%s does not have the volume of the tokens", name)
 		}
-		// The gate is closed without this setting.
+		// Without this setting nobody can sign in.
 		if out := execute(name, "tokens", "list"); !strings.Contains(out, "admin") {
 			t.Errorf("%s lets nobody in:\n%s", name, out)
 		}

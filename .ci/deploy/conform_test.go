@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ofOperator are the kinds of the Prometheus operator, whose schemas no module has that can be
-// downloaded. They are decoded into its own types.
+// ofOperator are the kinds of the Prometheus operator. No module that can be downloaded has their
+// schemas, so they are decoded into its Go types.
 var ofOperator = map[string]struct{}{"PodMonitor": {}, "PrometheusRule": {}}
 
 // keda is the release whose schema of a ScaledObject is used.

@@ -1,7 +1,7 @@
 // Package deploy checks what is in deploy/ with the libraries of the programs that read it:
 // BuildKit, Compose, Helm, kubeconform, the types of Kubernetes, Prometheus and GoReleaser.
-// Settings and routing documents are loaded by package config, so that a setting that is renamed
-// shows here.
+// Settings and routing documents are loaded by package config, so that a renamed setting fails
+// here.
 package deploy
 
 import (

@@ -291,7 +291,7 @@ func TestChartProbesAndEvicts(t *testing.T) {
 	}
 }
 
-// TestChartMakesRolesOnlyWithTheOwnersLogin: and with the retention that they are to keep.
+// TestChartMakesRolesOnlyWithTheOwnersLogin: the job also has the retention that the roles enforce.
 func TestChartMakesRolesOnlyWithTheOwnersLogin(t *testing.T) {
 	most := render(t, "all-values.yaml", nil)
 	job := &most.job.Spec.Template.Spec.Containers[0]

@@ -311,7 +311,8 @@ dispatcher_ledger_oldest_payloads_seconds 690000+15x240
 dispatcher_ledger_retention_seconds{what="payloads"} 604800x240
 `
 
-// replaced is the quiet hour with other samples of the series that begin so.
+// replaced is the quiet hour with other samples of the series whose names begin with a key of
+// changes.
 func replaced(t *testing.T, changes map[string]string) string {
 	t.Helper()
 	text := strings.TrimSpace(quiet)

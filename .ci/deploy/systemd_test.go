@@ -102,7 +102,7 @@ func TestServiceUnitIsGood(t *testing.T) {
 	if err := os.WriteFile(unit, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// A key that systemd does not know is only a line on standard error.
+	// For a key that it does not know, systemd only prints a line on standard error.
 	out, err := exec.Command("systemd-analyze", "verify", "--recursive-errors=no", "--man=no",
 		unit).CombinedOutput()
 	for line := range strings.Lines(string(out)) {

@@ -15,7 +15,8 @@
 #   kannel      bearerbox with a file store, which it never syncs; fed by mtbatch; a window of 200
 #   jasmin      RabbitMQ and Redis with their packages' defaults; fed over its HTTP API
 # The SMSC sends no receipts to the others. The rate is taken between the first tenth of the
-# messages and the last message. At the end a table has each by the best of Kannel and of Jasmin.
+# messages and the last message. At the end a table has the best rate of each, and its ratio to
+# those of Kannel and Jasmin.
 #
 # As root on Debian or Ubuntu it installs what is missing, with apt and pip.
 set -euo pipefail
@@ -346,7 +347,7 @@ part() {
   awk -v rate="$1" -v of="${2:-0}" 'BEGIN { if (of > 0) printf "%.2f", rate / of; else print "-" }'
 }
 
-# table prints the best rate of each, and by those of Kannel and Jasmin.
+# table prints the best rate of each, and its ratio to those of Kannel and Jasmin.
 table() {
   local peer
   printf '\n%-12s %12s %10s %10s\n' '' messages/s 'by kannel' 'by jasmin'

@@ -31,7 +31,7 @@ from (values (1, 'as agreed with all three', timestamptz '2026-09-28 09:00Z', '2
              (2, 'contract with b of 14 October', timestamptz '2026-10-19 04:00Z', '25', '20', '55'))
   v (version, reason, at, a, b, c);
 
--- The log of hashes has the login, whoever loads this file.
+-- The login is in the log of hashes, so it must be the same whoever loads this file.
 update dispatcher.routing_versions set login = 'dispatcher';
 
 -- HMAC-SHA-256 with the key of draw.key: the key is padded with zeros to 64 bytes, and each byte
