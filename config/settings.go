@@ -38,7 +38,7 @@ type Settings struct {
 	AllowUnknownFields    bool     `split_words:"true" default:"false" desc:"accept envelopes with unknown fields"`
 
 	PostgresURL      string `split_words:"true" secret:"connection" desc:"libpq URL or key=value string; required unless --embedded"`
-	PostgresMaxConns int    `split_words:"true" default:"8" desc:"connections of one process for claims and settlements, at most; up to seven more serve all else"`
+	PostgresMaxConns int    `split_words:"true" default:"8" desc:"connections of one process for claims and settlements, at most; up to eight more serve all else"`
 
 	RoutingFile string `split_words:"true" desc:"routing document that becomes version 1 if the database has none"`
 	SealKeyFile string `split_words:"true" desc:"file with the key that signs the log of hashes of what is stored, and the verifier keys of older ones; without it nothing is sealed"`

@@ -328,6 +328,13 @@ func TestInvariantsNameWhatIsBroken(t *testing.T) {
 			"claims_follow_the_version", `update dispatcher.attempts set claimed_at = claimed_at - interval '1 hour'
 				where message_seq in` + fmt.Sprintf(of, "m-00001"), "message m-00001 was claimed under version 1",
 		},
+		{ // a document was applied four seconds before the claims
+			"claims_follow_the_version", `with first as (
+				  update dispatcher.routing_versions set created_at = created_at - interval '10 seconds')
+				insert into dispatcher.routing_versions (version, author, document, base, created_at)
+				select 2, 'x', document, 2, created_at - interval '4 seconds'
+				from dispatcher.routing_versions`, "m-00001 was claimed under version 1",
+		},
 	}
 	broken := map[string]bool{}
 	for _, s := range sabotages {

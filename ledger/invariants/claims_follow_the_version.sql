@@ -14,8 +14,8 @@ join dispatcher.attempts a on a.message_seq = m.seq and a.attempt = 1
 join (
   select version, created_at - interval '1 second' as since,
     lead(created_at) over (order by version) + case
-      when lead(base) over (order by version) is null then interval '1 second'
-      else interval '6 seconds' end as until
+      when lead(base < version) over (order by version) then interval '6 seconds'
+      else interval '1 second' end as until
   from dispatcher.routing_versions
 ) v on v.version = m.routing_version
 where m.seq >= :first and m.seq < :next and m.state = 'sending' and m.attempts = 1
