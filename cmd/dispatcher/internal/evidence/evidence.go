@@ -26,8 +26,8 @@ type Compared struct {
 	Reconciliations int `json:"reconciliations"`
 	OptOuts         int `json:"opt_outs"`
 	Actions         int `json:"actions"`
-	// Windows of limits that ended on the day were compared. WindowsDropped were sealed, and had been
-	// dropped with time when they were to be compared.
+	// Windows of limits that ended on the day were compared. WindowsDropped were sealed, but had been
+	// dropped as too old before they could be compared.
 	Windows        int64 `json:"windows"`
 	WindowsDropped int64 `json:"windows_dropped"`
 	// Definitions of views and functions were compared. DefinitionChanges are those that were sealed

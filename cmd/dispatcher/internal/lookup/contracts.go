@@ -17,10 +17,9 @@ import (
 	"dispatcher/ledger"
 )
 
-// Contracts adds up what each channel with a contract has accepted in the month of the contract
-// that has the day, until now. A month that is over is compared with the contracts in force at its
-// end. An empty day is today. name is what errors call the day, such as a
-// flag.
+// Contracts adds up what each channel with a contract has accepted so far in the contract month
+// that contains the day. An empty day is today. A month that is over is compared with the contracts
+// in force at its end. name is what errors call the day, such as a flag.
 func Contracts(
 	ctx context.Context, l *ledger.Ledger, doc *config.Routing, name, day string, now time.Time,
 ) ([]report.Contract, error) {

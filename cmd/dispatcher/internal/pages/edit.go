@@ -20,7 +20,7 @@ const (
 	editTitle = "Routing document"
 )
 
-// mostEffects is of how many routes a preview shows the intervals.
+// mostEffects is the number of routes whose intervals a preview shows.
 const mostEffects = 12
 
 // editPage is the form with the whole routing document.

@@ -86,7 +86,7 @@ const (
 	largestEdit = 4 << 20
 )
 
-// tooLarge parses the form of a request.
+// tooLarge parses the form of a request, and reports whether it is larger than allowed.
 func tooLarge(w http.ResponseWriter, r *http.Request) bool {
 	most := int64(largestForm)
 	if r.URL.Path == editPath {
