@@ -86,8 +86,8 @@ type Channel struct {
 
 	share    report.ShareNow
 	answered map[string]int64 // attempts that left, by outcome
-	// receipts says that receipts are expected; awaited are accepted more than a minute ago, of which
-	// receipted have one.
+	// receipts says that receipts are expected. awaited counts messages that were accepted more than a
+	// minute ago, receipted those of them with a receipt.
 	receipts           bool
 	awaited, receipted int64
 }
@@ -95,7 +95,7 @@ type Channel struct {
 // Group is a group of waiting messages, and how long the oldest of them has waited, as in Lane.
 type Group struct {
 	Waiters
-	// OldestSeconds is null when the group has just come up or gone.
+	// OldestSeconds is null when the group appeared or disappeared between the reads of the database.
 	OldestSeconds *float64 `json:"oldest_seconds"`
 }
 
