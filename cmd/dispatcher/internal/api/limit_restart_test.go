@@ -10,8 +10,7 @@ import (
 	"dispatcher/config"
 )
 
-// TestALimitThatBeginsInTheFutureIsRestarted, after a look by a dry run. One that does not is
-// refused.
+// TestALimitThatBeginsInTheFutureIsRestarted, after a dry run. A limit that has begun is refused.
 func TestALimitThatBeginsInTheFutureIsRestarted(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, api.Rate{})
