@@ -10,7 +10,8 @@ import (
 	"dispatcher/config"
 )
 
-// TestALimitThatBeginsInTheFutureIsRestarted, after a dry run. A limit that has begun is refused.
+// TestALimitThatBeginsInTheFutureIsRestarted, after a dry run. A limit whose window has begun is
+// refused.
 func TestALimitThatBeginsInTheFutureIsRestarted(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, api.Rate{})

@@ -1,5 +1,5 @@
-// Package evidence compares what is stored with the log of hashes: what "audit verify" says beside
-// the choices that it derives again. docs/evidence.md says what is in the log. It only reads.
+// Package evidence compares what is stored with the log of hashes, for "audit verify".
+// docs/evidence.md says what is in the log. The package only reads.
 package evidence
 
 import (

@@ -62,9 +62,9 @@ type Channel struct {
 	AgreedShare    *float64 `json:"agreed_share"`
 	EffectiveShare *float64 `json:"effective_share"`
 	CarriedShare   *float64 `json:"carried_share"`
-	// Rate is in attempts a second. Limit is the strictest of the channel's limits of at most a minute
-	// that count messages, of which each attempt takes one, in the same unit; null for none. Limits
-	// in segments and money count something else.
+	// Rate is in attempts a second, and so is Limit: the strictest of the channel's limits on messages
+	// with a window of at most a minute, of which each attempt takes one message; null for none.
+	// Limits in segments and money count something else.
 	Rate  float64  `json:"rate"`
 	Limit *float64 `json:"limit"`
 	// Throttled is the part of its rate that it may use after the provider asked to slow down; 1 for
