@@ -200,7 +200,7 @@ func (a *App) startAdmin(ctx context.Context) error {
 	return nil
 }
 
-// late returns the handler once it exists; the result is nil if there will be none.
+// late returns a function that returns the handler once it exists; nil if there will be none.
 func (a *App) late() func() http.Handler {
 	if a.opts.Handler == nil {
 		return nil

@@ -114,7 +114,7 @@ func (d *days) closeDays(ctx context.Context) {
 }
 
 // closeDay closes one business day, unless it is not over yet or another instance is closing it.
-// closed is false if the day is still to be closed.
+// closed is false if the day is over and still to be closed.
 func (d *days) closeDay(ctx context.Context, date string) (closed bool, err error) {
 	noon, zone, err := BusinessDay(ctx, d.routing, date)
 	switch {

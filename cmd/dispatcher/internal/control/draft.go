@@ -170,7 +170,7 @@ func (d *Draft) warn(ctx context.Context, done *Changed) error {
 	return nil
 }
 
-// endedRamps says which ramps end because the change sets the weights of their route.
+// endedRamps says which ramps end because the change sets the weights of their route or removes it.
 func (d *Draft) endedRamps(ctx context.Context, after *config.Routing) ([]string, error) {
 	ramps, err := d.ledger.Ramps.List(ctx, false)
 	if err != nil {

@@ -266,7 +266,7 @@ func inOrder(names, order []string) []string {
 	return names
 }
 
-// totals sums the rows of one route by currency. Rows without a cost go into the first total.
+// totals sums the rows of one route by currency. Rows without a currency go into the first total.
 func totals(rows []DailyRow) []DailyTotal {
 	var out []DailyTotal
 	for i := range rows {
@@ -332,8 +332,8 @@ func (d *routeDay) rows(v *RouteVerdict) []DailyRow {
 }
 
 // byCurrency returns first with the figures of the first line, and a row for each further line.
-// What was billed for first choices is in the first row of its currency; a currency without a row
-// gets one.
+// What was billed for first choices is in the first row of its currency. A currency without a row
+// gets a row without a currency, or a new one.
 func byCurrency(first DailyRow, lines []*ledger.DailyRow, costs map[string]int64) []*DailyRow {
 	rows := []*DailyRow{&first}
 	for i, line := range lines {

@@ -42,9 +42,9 @@ type Traffic struct {
 	WithoutPayload int64 `json:"without_payload"`
 	// MissingKeys are the ids of the keys that the ByShare messages need.
 	MissingKeys []string `json:"missing_keys"`
-	// NotHonored are the settings of the document that this comparison ignores: they do not change
-	// a first choice, but can exclude it or stop the message. They are price_cap, senders and
-	// blocked.
+	// NotHonored are the settings of the document that this comparison ignores: they do not change a
+	// first choice, but can exclude it or stop the message. They are price_cap, senders, blocked,
+	// allowed and allowed_countries.
 	NotHonored []string       `json:"not_honored"`
 	Routes     []RouteTraffic `json:"routes"`
 }
