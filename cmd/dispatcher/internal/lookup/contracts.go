@@ -91,7 +91,7 @@ func contractsOf(
 	return found, nil
 }
 
-// contractDay is noon of a day that has begun.
+// contractDay is noon of a day that has begun, or now for an empty day.
 func contractDay(doc *config.Routing, name, day string, now time.Time) (time.Time, error) {
 	if day == "" {
 		return now, nil
