@@ -173,7 +173,7 @@ func (c *cli) settleMany(ctx context.Context, l *database, f *settleFlags) error
 	return printedLeft(c.printSettled(&result, f), err, result.Left)
 }
 
-// settlePages settles page by page of that size.
+// settlePages settles page by page; size is the number of submissions of a page.
 func settlePages(
 	ctx context.Context, l *database, f *settleFlags, filter *ledger.AmbiguousFilter, size int,
 	show func(done int64),
@@ -189,8 +189,8 @@ func settlePages(
 		})
 }
 
-// printedLeft is the error of a change of many messages, after what it did was printed: printed is
-// the error of that, and err that of the change. The exit code says that some were left.
+// printedLeft is the error of a command that changed many messages and printed the result: printed
+// is the error of printing, err that of the change. If messages were left, the exit code says so.
 func printedLeft(printed, err error, left []control.Left) error {
 	if err != nil || printed != nil {
 		return errors.Join(printed, err)

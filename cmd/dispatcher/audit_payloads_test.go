@@ -148,8 +148,8 @@ func TestAPayloadThatWasChangedIsFound(t *testing.T) {
 	}
 	o.exec(`update dispatcher.schema_migrations set applied_at = now() where version = 30`)
 
-	// Who has the draw key and may read payloads sees more: a salt that was removed, and a hash under
-	// the key, as an earlier release stored it.
+	// Somebody with the draw key who may read payloads sees more: a salt that was removed, and a hash
+	// under the key, as an earlier release stored it.
 	o.env[0] = app
 	if v, code := o.verify(); code != exitFailed || v.ByKind["salt"] != 20 || v.Mismatched != 20 {
 		t.Errorf("with the draw key: exit code %d, %+v", code, v)

@@ -24,8 +24,8 @@ import (
 )
 
 // sealedAuditDB returns a database with n messages, dated some minutes ago and sealed. It also
-// returns the key file and the flags that make "audit verify" check the seals. In its time
-// zone all messages have the same date. before are statements that are run before it is sealed.
+// returns the key file and the flags that make "audit verify" check the seals. In its time zone all
+// messages have the same date. before are statements that are run before it is sealed.
 func sealedAuditDB(
 	t *testing.T, n int, before ...string,
 ) (o *auditDB, keyFile string, compare []string) {
@@ -253,7 +253,7 @@ func TestWhatIsChangedAfterItWasSealedIsFound(t *testing.T) {
 	}
 }
 
-// TestEachColumnOfAVersionIsSealed: one alone, and with no other change.
+// TestEachColumnOfAVersionIsSealed: a change of one column alone is found.
 func TestEachColumnOfAVersionIsSealed(t *testing.T) {
 	t.Parallel()
 	o, _, seals := sealedAuditDB(t, 3)
@@ -408,7 +408,7 @@ func TestFiguresThatWereChangedAfterTheyWereSealedAreFound(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	first, second := "revision 1 of "+day, "revision 2 of "+day
-	// The sums last: storing a closing stores its sums.
+	// The sums come last: storing a closing stores its sums.
 	tables := []string{
 		"closings", "choice_figures", "attempt_figures", "carried_figures", "seals", "choice_sums",
 		"attempt_sums", "carried_sums",
@@ -519,7 +519,7 @@ func TestFiguresThatWereChangedAfterTheyWereSealedAreFound(t *testing.T) {
 		}
 	}
 	compared(2, 0)
-	// Their leaves stay as long as they do.
+	// Leaves of closings stay as long as the closings.
 	o.exec(`update dispatcher.seals set from_at = from_at - interval '60 days',
 		to_at = from_at - interval '50 days'`)
 	if err := o.ledger.Seals.Forget(t.Context(), 40*24*time.Hour); err != nil {
@@ -693,8 +693,8 @@ func (o *auditDB) restore(tables []string) {
 	}
 }
 
-// TestALogOfAnEarlierBuildHasNoSignOffsAndTopUps: they are no difference there. The next seal has
-// them all, and closings go on after those that were sealed.
+// TestALogOfAnEarlierBuildHasNoSignOffsAndTopUps: that they are missing is not a difference. The
+// next seal has them all, and closings go on after those that were sealed.
 func TestALogOfAnEarlierBuildHasNoSignOffsAndTopUps(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()

@@ -36,7 +36,7 @@ type deadLine struct {
 	ReplayedAt *time.Time `json:"replayed_at"` // null if never
 	ReplayedBy string     `json:"replayed_by"`
 	ReplayedAs string     `json:"replayed_as"` // the id under which it was published
-	// ReplayedVia is how that came in; empty where it was not recorded.
+	// ReplayedVia is how the replay came in; empty where it was not recorded.
 	ReplayedVia string `json:"replayed_via"`
 }
 

@@ -255,7 +255,7 @@ func (ck *checker) checkRouting(ctx context.Context) []finding {
 		status.Closed(doc)...)
 }
 
-// checkTraffic tells the figures of each channel and lane, and finds those that do not work as they
+// checkTraffic lists the figures of each channel and lane, and finds those that do not work as they
 // should, as "dispatcher status" does.
 func (ck *checker) checkTraffic(ctx context.Context, l *database, version int64) []finding {
 	if ck.routing == nil {

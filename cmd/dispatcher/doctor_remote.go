@@ -173,8 +173,8 @@ func (ck *checker) checkTest(check string, c *config.Channel) finding {
 	return fine(check, "marked test, so nothing is sent; its settings can be used")
 }
 
-// bindOnce binds once for a moment. Whatever the provider delivers meanwhile is answered such that
-// it is sent again, because this process cannot store it.
+// bindOnce binds once for a moment. Whatever the provider delivers meanwhile gets a temporary
+// error, so that it is sent again, because this process cannot store it.
 func bindOnce(ctx context.Context, cfg smpp.Config) error {
 	states := make(chan smpp.BindState, 16)
 	cfg.Binds = 1

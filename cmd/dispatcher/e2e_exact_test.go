@@ -170,7 +170,7 @@ type chaos struct {
 	done      sync.WaitGroup
 }
 
-// clocks are by how many seconds the clocks of processes are wrong.
+// clocks are the errors of the processes' clocks, in seconds.
 var clocks = []int{-60, 60, -20, 20}
 
 // newChaos starts n processes in two regions, with clocks from a minute slow to a minute fast. When

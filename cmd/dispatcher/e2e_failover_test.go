@@ -169,7 +169,7 @@ func TestDatabaseFailsOver(t *testing.T) {
 	s.checkStatuses()
 }
 
-// cutOthers terminates all sessions of this database but the own one.
+// cutOthers terminates all sessions of this database except its own.
 const cutOthers = `
 	select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
 	and pid <> pg_backend_pid()`

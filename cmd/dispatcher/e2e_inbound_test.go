@@ -48,7 +48,7 @@ func (s *stage) inbound(n int) (all []inboundRecord) {
 }
 
 // TestStopAndStartOfASubscriber: a subscriber sends STOP to the number of a shop. The shop's next
-// message to him is rejected, that of a bank is sent; START reverses this. A long message of the
+// message to them is rejected, that of a bank is sent; START reverses this. A long message of the
 // subscriber, whose parts come over the binds of two processes, becomes one record. Everything is
 // stored, and nothing printed shows a number.
 func TestStopAndStartOfASubscriber(t *testing.T) {

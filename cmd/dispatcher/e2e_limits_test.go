@@ -362,8 +362,8 @@ func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
 
 // TestALimitHoldsWhenACarrierAnswersAgain: a carrier of 40 segments a second does not answer until
 // its window of 100 is full, and for two more seconds. Then all its answers come at once. No
-// message leaves after the second that it was claimed for, and no message with some segments sent
-// sends the rest then.
+// message leaves after the second that it was claimed for, and neither does the rest of a message
+// of which some segments were sent.
 func TestALimitHoldsWhenACarrierAnswersAgain(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()

@@ -74,7 +74,7 @@ func (s *stage) billed(story string) int64 {
 		story)
 }
 
-// reasonsOf lists the reasons of the events with a state.
+// said lists the reasons of the events with a state.
 func said(events []event, state string) (reasons []string) {
 	for _, e := range events {
 		if e.State == state {

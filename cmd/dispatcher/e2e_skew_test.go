@@ -18,8 +18,8 @@ import (
 	"dispatcher/config/tier"
 )
 
-// skewed are the programs with a wrong clock, by how many seconds it is wrong. Each is built once
-// per test process.
+// skewed are the programs with a wrong clock, by the error of the clock in seconds. Each is built
+// once per test process.
 var skewed struct {
 	mu    sync.Mutex
 	paths map[int]string
@@ -51,8 +51,8 @@ func skewedBinary(t testing.TB, seconds int) string {
 // buildSkewed builds the program with a wrong clock in a folder and returns its path. The product
 // has no setting that moves its clock: here time.Now of the standard library adds a constant. With
 // another package time everything would be compiled again, so only that package is compiled, and
-// the program is linked with it. The linker allows that because what the package exports is the
-// same, to the names and lines of its files.
+// the program is linked with it. The linker allows that because the package exports the same, down
+// to the names and lines of its files.
 func buildSkewed(folder string, seconds int) (path string, err error) {
 	packages, err := goTool("list", "-export", "-deps", "-f",
 		"{{if .Export}}packagefile {{.ImportPath}}={{.Export}}{{end}}", ".")

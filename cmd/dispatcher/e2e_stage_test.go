@@ -33,7 +33,7 @@ type channel struct {
 	behaviour smpptest.Behaviour
 	document  string // further keys of the channel in the routing document
 	settings  string // further settings of its connection
-	down      bool   // emptyImporter listens on its address
+	down      bool   // nothing listens on its address
 	away      distance
 }
 

@@ -55,8 +55,8 @@ func takeOver(t *testing.T, end, then func(*ledgertest.Pair, *stage)) (*stage, *
 		t.Fatal(err)
 	}
 	s := newStage(t, stageConfig{
-		// For the queries of this test, which do not look for the primary themselves. What a claim
-		// that hung on the old primary commits there, when that comes back, is nobody's.
+		// For the queries of this test, which do not look for the primary themselves. A claim that hung
+		// on the old primary may commit there when that server comes back; nothing reads it.
 		postgres: pair.StandbyFirst("&target_session_attrs=read-write&connect_timeout=1"),
 		channels: threeChannels(limitPerSecond(n/40), limitPerSecond(n/60), limitPerSecond(n/16)),
 		settings: map[string]string{"POSTGRES_URL": pair.URL("")},

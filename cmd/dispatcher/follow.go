@@ -131,8 +131,8 @@ func startOffsets(
 	return offsets, err
 }
 
-// each calls use with every event and its JSON, until use ends it or ctx does. It waits for brokers
-// that are away.
+// each calls use with every event and its JSON, until use wants no more or fails, or ctx ends. It
+// waits for brokers that are away.
 func (f *follower) each(
 	ctx context.Context, use func(event *statusEvent, raw []byte) (more bool, err error),
 ) error {

@@ -11,7 +11,7 @@ import (
 // keptOpen are the ledgers that the commands of tests leave open for the next commands of the same
 // test. In a new session the first plan of each statement takes most of the time of a command,
 // because PostgreSQL reads the definitions of all days. Commands that run at once have ledgers of
-// their own, as in life.
+// their own, as outside of tests.
 var keptOpen = ledgers{idle: map[testing.TB]map[session][]*ledger.Ledger{}}
 
 type ledgers struct {

@@ -99,8 +99,8 @@ func restartWords(k admission.Key, w ledger.RestartedWindow) string {
 	return w.Start.Format(instant) + ", " + granted + " granted"
 }
 
-// mergedMoves are the changes of limits and the restarts of their windows, newest first: those of
-// the last versions and restarts, limit in all.
+// mergedMoves merges the changes of limits with the restarts of their windows, newest first. It
+// keeps those of the last versions and restarts, limit in all.
 func mergedMoves(moves, restarts []limitMove, limit int) []limitMove {
 	out := append(slices.Clone(moves), restarts...)
 	slices.SortStableFunc(out, func(a, b limitMove) int { return b.CreatedAt.Compare(a.CreatedAt) })

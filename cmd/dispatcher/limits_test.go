@@ -181,7 +181,7 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 		}
 	}
 	for i, want := range []figures{
-		{100, 100, 0, 0, 0, 0}, // emptyImporter is sent during the pause
+		{100, 100, 0, 0, 0, 0}, // nothing is sent during the pause
 		{1000, 1000, 400, 0, 150, 0},
 		{3_000_000, 2_500_000, 3_000_000, 0, 0, 0},
 		{50, 50, 7, 0, 0, 2},
@@ -532,7 +532,7 @@ func TestLimitsSetWarnsOfWhatNothingPasses(t *testing.T) {
 }
 
 // TestALoweredLimitSaysWhatItsWindowHasGranted: if that is above the new max, the limit grants
-// emptyImporter until the window ends.
+// nothing until the window ends.
 func TestALoweredLimitSaysWhatItsWindowHasGranted(t *testing.T) {
 	t.Parallel()
 	l, env := limitedBy(t)

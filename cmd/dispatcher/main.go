@@ -1,5 +1,5 @@
-// Command dispatcher carries SMS from Kafka to provider channels in agreed
-// proportions and keeps a record of every choice. See README.md and "dispatcher help".
+// Command dispatcher carries SMS from Kafka to provider channels in agreed proportions and keeps a
+// record of every choice. See README.md and "dispatcher help".
 package main
 
 import (

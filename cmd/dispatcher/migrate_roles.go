@@ -44,7 +44,7 @@ type rolesGranted struct {
 	Roles  []grantedRole `json:"roles"`
 	// Changed says that something was different before.
 	Changed bool `json:"changed"`
-	// LeastKeptDays is for how many days only the owner can drop recorded history.
+	// LeastKeptDays is the age, in days, up to which only the owner can drop recorded history.
 	LeastKeptDays float64 `json:"least_kept_days"`
 }
 

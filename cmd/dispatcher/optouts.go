@@ -115,8 +115,8 @@ func (c *cli) showOptOut(
 	return as.write(c.out, value, rows)
 }
 
-// optOutHistory has a column for each field in CSV. A table joins how and by whom in one, to fit a
-// terminal.
+// optOutHistory has a column for each field in CSV. A table has how and by whom in one column, to
+// fit a terminal.
 func optOutHistory(history []control.OptOut, as format) sheet {
 	columns := keys[control.OptOut](formatCSV, "since", "source", "channel", "author", "reason",
 		"until",

@@ -131,7 +131,7 @@ func (f format) share(part *float64) string {
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// orEmpty is the string behind a pointer; empty for nil.
+// orEmpty is the string that s points to; empty for nil.
 func orEmpty(s *string) string {
 	if s == nil {
 		return ""

@@ -21,7 +21,7 @@ const progressAfter = time.Second / 2
 
 // progress returns two functions. show says how much of total is done, and wipe ends it for good.
 // On a terminal they draw a progress bar when the work takes longer than progressAfter, without a
-// terminal they do nothing. A total of 0 is not known.
+// terminal they do nothing. A total of 0 means that it is not known; with 1 only the time is shown.
 func (c *cli) progress(what string, total int64) (show func(done int64), wipe func()) {
 	if !isTerminal(c.err) {
 		return func(int64) {}, func() {}

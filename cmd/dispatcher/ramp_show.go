@@ -7,7 +7,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/control"
 )
 
-// rampSheet joins who started and who changed the ramp with the reason in a table, to save room.
+// rampSheet joins columns in a table, to save room: who changed the ramp and when; who started it
+// and why.
 func rampSheet(ramps []control.Ramp, as format) sheet {
 	step := func(r *control.Ramp) string { return fmt.Sprintf("%d/%d", r.Step, r.Steps) }
 	target := func(between string) func(*control.Ramp) any {

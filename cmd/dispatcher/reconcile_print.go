@@ -20,7 +20,7 @@ type reconciled struct {
 	Digest   string    `json:"digest"` // SHA-256 of the file
 	Lines    int64     `json:"lines"`
 	Skipped  int       `json:"skipped"` // rows that are no messages
-	// Unverified is the preset, if no document shows that the columns are called so; else empty.
+	// Unverified is the preset, if no document confirms the names of its columns; else empty.
 	Unverified string `json:"unverified"`
 	// Matched counts attempts with a line, OursOnly billed attempts without one, TheirsOnly lines
 	// without an attempt, Differing the other differences, Ambiguous the attempts whose outcome is
@@ -35,8 +35,8 @@ type reconciled struct {
 	Differences []differenceLine `json:"differences"`
 	Missing     []differenceLine `json:"missing"`
 	Extra       []differenceLine `json:"extra"`
-	// Resolvable are the ambiguous submissions whose outcome the file shows. Resolved of them were
-	// settled; Left could not be.
+	// Resolvable are the ambiguous submissions whose outcome the file shows. Resolved is how many of
+	// them were settled; Left lists those that could not be.
 	Resolvable []resolvableLine `json:"resolvable"`
 	Resolved   int64            `json:"resolved"`
 	Left       []control.Left   `json:"left"`
@@ -46,7 +46,7 @@ type reconciled struct {
 	Changed bool        `json:"changed"`
 }
 
-// differenceLine is one difference. Line and Reference are in the file.
+// differenceLine is one difference. Line and Reference are those of the file.
 type differenceLine struct {
 	ID        string     `json:"id"`
 	Attempt   int        `json:"attempt"`

@@ -243,7 +243,7 @@ func TestEachKindOfDifference(t *testing.T) {
 }
 
 // TestCreditsLowerTheTotal: whichever sign the file gives to charges. A credit says nothing about
-// the attempt that its id is of.
+// the attempt that its id belongs to.
 func TestCreditsLowerTheTotal(t *testing.T) {
 	t.Parallel()
 	b := openBill(t,

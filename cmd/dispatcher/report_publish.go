@@ -182,7 +182,7 @@ var publishFolders = []struct {
 	name string
 }{{report.Day, "daily/"}, {report.Week, "weekly/"}, {report.Month, "monthly/"}}
 
-// publishReports writes the reports that are missing, but those whose figures are not in the log
+// publishReports writes the reports that are missing, except those whose figures are not in the log
 // yet; unsealed is their number. The names say how often the figures were corrected, so what was
 // published is never written again.
 func publishReports(

@@ -102,8 +102,8 @@ func serveAPI(opts *app.Options, gate *access.Gate, intake *kafka.Intake) {
 	}
 }
 
-// newIntake publishes messages from senders, and dead records again. It connects when there is
-// something to write.
+// newIntake returns the client that publishes messages from senders and replayed dead records. It
+// connects when there is something to write.
 func newIntake(s *config.Settings, tracer *tracing.Tracer) (*kafka.Intake, error) {
 	options, err := app.Connection(s).Options()
 	if err != nil {

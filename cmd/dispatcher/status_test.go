@@ -67,7 +67,7 @@ func (w *thenDoes) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// TestStatusWatchOutlastsADatabaseThatDoesNotAnswer: the error is told, and the watch goes on.
+// TestStatusWatchOutlastsADatabaseThatDoesNotAnswer: the error is shown, and the watch goes on.
 func TestStatusWatchOutlastsADatabaseThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	_, env := seeded(t)

@@ -146,9 +146,9 @@ func (t *tailer) take(event *statusEvent, raw []byte) (bool, error) {
 	return !t.flags.untilFinal || len(t.open) > 0, nil
 }
 
-// wants selects events by id; show by the other flags, because the end of a message counts even if
-// its state is not shown. A record that was refused because its id is already used is shown, and is
-// not the end of the message.
+// wants selects events by id. shows selects them by the other flags, because the end of a message
+// counts even if its state is not shown. A record that was refused because its id is already used
+// is shown, and is not the end of the message.
 func (f *tailFlags) wants(e *statusEvent) bool {
 	return oneOf(f.ids, e.ID) || slices.Contains(f.ids, e.ConflictingID)
 }

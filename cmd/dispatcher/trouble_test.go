@@ -77,8 +77,8 @@ func TestWithLedgerReportsOnlyErrorsOfTheDatabase(t *testing.T) {
 	}
 }
 
-// TestCtrlCIsNoErrorOfTheDatabase: the exit code is 130, and no error says that the server
-// does not answer.
+// TestCtrlCIsNoErrorOfTheDatabase: the exit code is 130, and no error says that the server does not
+// answer.
 func TestCtrlCIsNoErrorOfTheDatabase(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -34,7 +34,7 @@ var roleNames = []struct {
 // RoleNames lists the names in a sentence.
 const RoleNames = "viewer, operator, finance, sender or admin"
 
-// String names the role, or all of them with a + between.
+// String is the name of the role, or the names of all its roles joined by +.
 func (r Role) String() string {
 	var names []string
 	for _, n := range roleNames {

@@ -193,8 +193,8 @@ type settledMany struct {
 
 var errNoFilter = errors.New("give at least one of channel, lane, tenant, code, since and before")
 
-// settleMany settles a page of what a filter finds, each by itself. A failure is reported in the
-// answer and is not an error, because what was settled before it stays settled.
+// settleMany settles a page of the submissions that a filter finds, one by one. For failures see
+// changed: what was settled before one stays settled.
 func (a *API) settleMany(
 	ctx context.Context, in *settleManyInput,
 ) (*reply[settledMany], error) {

@@ -225,8 +225,9 @@ var operations = []operation{
 	{"GET", "/reports/contracts", "", access.Report},
 }
 
-// TestEveryOperationIsAmongThem, of the description that is checked in, which is the one served.
-// whoami and live are not, since every role may use them, and a stream does not end.
+// TestEveryOperationIsAmongThem: the operations above are those of the description that is checked
+// in, which is the one served. whoami and live are left out, since every role may use them, and a
+// stream does not end.
 func TestEveryOperationIsAmongThem(t *testing.T) {
 	t.Parallel()
 	var described struct {

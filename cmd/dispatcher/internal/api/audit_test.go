@@ -142,8 +142,8 @@ func (s *stage) actions(role, query string) (all []control.Action) {
 	}
 }
 
-// TestTheAuditLogSaysThatAChangeCameByTheAPI, so that its author was authenticated. Of what came
-// another way it does not say so.
+// TestTheAuditLogSaysThatAChangeCameByTheAPI, so that its author was authenticated. It does not say
+// so of changes that came another way.
 func TestTheAuditLogSaysThatAChangeCameByTheAPI(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, api.Rate{})

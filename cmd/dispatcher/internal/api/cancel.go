@@ -41,8 +41,7 @@ type cancelledMany struct {
 	ChangedPage
 }
 
-// cancelMany ends a page of what a filter finds. A failure is reported in the answer and is not
-// an error when something was cancelled before it.
+// cancelMany ends a page of the messages that a filter finds. For failures see changed.
 func (a *API) cancelMany(
 	ctx context.Context, in *cancelManyInput,
 ) (*reply[cancelledMany], error) {

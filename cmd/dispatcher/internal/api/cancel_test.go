@@ -140,9 +140,9 @@ func TestMessagesStoredDuringTheFirstPageAreNotCancelledByTheNext(t *testing.T) 
 	}
 }
 
-// TestACancellationThatFailsUnderWaySaysWhatWasDone: of those of yesterday and today, which are two
-// transactions, the second fails. One message cannot be cancelled. The rest is part of the same
-// cancellation: it is on record once, and does not end what was stored since.
+// TestACancellationThatFailsUnderWaySaysWhatWasDone: the messages of yesterday and those of today
+// are ended in two transactions, and the second fails. One message cannot be cancelled. The rest is
+// part of the same cancellation: it is on record once, and does not end what was stored since.
 func TestACancellationThatFailsUnderWaySaysWhatWasDone(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, api.Rate{})

@@ -13,8 +13,8 @@ type ChangedPage struct {
 
 func noneLeft() ChangedPage { return ChangedPage{Left: []control.Left{}} }
 
-// changed reports a page. After a failure the answer says so, with no error, if some message of the
-// page was changed, or could not be changed, before it.
+// changed makes the answer about a page. If a failure came after some messages of the page had been
+// changed or left, the answer reports it; otherwise it is returned as an error.
 func changed[C any](
 	a *API, page *control.Page[C], err error, cursor func(last C) string,
 ) (out ChangedPage, _ error) {

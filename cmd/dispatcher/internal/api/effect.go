@@ -8,7 +8,8 @@ import (
 )
 
 // A request that failed with 5xx may be repeated under its Idempotency-Key if it certainly changed
-// nothing. Unless an operation says so, by nothingDone or oneWrite, it may have changed something.
+// nothing. A failed request counts as one that may have changed something, unless its error is
+// marked by nothingDone or oneWrite.
 
 // effect says whether a request has changed something.
 type effect struct{ none bool } // it has certainly changed nothing

@@ -10,7 +10,7 @@ import (
 	"dispatcher/config"
 )
 
-// TestALimitThatBeginsInTheFutureIsRestarted, after a look by a dry run. One that does not is
+// TestALimitThatBeginsInTheFutureIsRestarted, after a dry run. A limit whose window has begun is
 // refused.
 func TestALimitThatBeginsInTheFutureIsRestarted(t *testing.T) {
 	t.Parallel()

@@ -22,7 +22,7 @@ type tagged[T any] struct {
 	Body T
 }
 
-// operation describes one.
+// operation describes an operation of the API.
 type operation struct {
 	method, path, id, tag, summary string
 	action                         access.Action
@@ -127,8 +127,8 @@ type Page struct {
 // before is the number of the last row of the previous page; 0 for the first page.
 func (p *Page) before() (int64, error) { return lastRow(inQuery, p.Cursor) }
 
-// lastRow is the number of the last row of the page that had the cursor in a place; 0 without a
-// cursor.
+// lastRow reads from a cursor the number of the previous page's last row; 0 without a cursor. place
+// is the part of the request that errors name.
 func lastRow(place, cursor string) (int64, error) {
 	if cursor == "" {
 		return 0, nil

@@ -11,8 +11,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// maxDocument bounds a body with a routing document as JSON, in bytes. It is more than a document
-// may have.
+// maxDocument bounds a body with a routing document as JSON, in bytes. It is more than the largest
+// valid document needs.
 const maxDocument = 4 << 20
 
 type identity struct {

@@ -46,8 +46,8 @@ type Options struct {
 	// ReadWebhooksEvery is the interval between reads of Settings.StatusWebhooksFile; 0 is the
 	// default.
 	ReadWebhooksEvery time.Duration
-	// DaysClosed is called at the start, and after this process has closed or corrected a business
-	// day; it is called again later if it says so, and after an error. It may be nil.
+	// DaysClosed is called at the start and whenever this process has closed or corrected a business
+	// day. If it returns again or an error, it is called once more later. It may be nil.
 	DaysClosed func(ctx context.Context, l *ledger.Ledger) (again bool, err error)
 	// Handler returns what the admin server serves besides metrics and health, once the database is
 	// there. closing ends the streams that would keep the server from stopping. intake counts the
@@ -200,7 +200,7 @@ func (a *App) startAdmin(ctx context.Context) error {
 	return nil
 }
 
-// late returns the handler once it exists; the result is nil if there will be none.
+// late returns a function that returns the handler once it exists; nil if there will be none.
 func (a *App) late() func() http.Handler {
 	if a.opts.Handler == nil {
 		return nil

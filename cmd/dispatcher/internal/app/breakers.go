@@ -62,8 +62,8 @@ func (m *breakerMetrics) set(channel string, to breaker.State) {
 	m.changed[channel] = breakerChange{to, since}
 }
 
-// since is the state of a channel's breaker and its beginning, by a clock that shows now; nil when
-// it has never changed.
+// since returns the state of a channel's breaker and when it began, in the time of the clock that
+// now was read from; nil when the breaker has never changed.
 func (m *breakerMetrics) since(channel string, now time.Time) (state string, since *time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -190,7 +190,7 @@ func (t testChannel) Send(ctx context.Context, s provider.Submission) provider.R
 	return provider.Result{Outcome: provider.Accepted, Reference: reference}
 }
 
-// Capabilities says that the provider sends receipts and offers nothing else.
+// Capabilities are receipts, if any are expected, and nothing else.
 func (t testChannel) Capabilities() provider.Capabilities {
 	return provider.Capabilities{Receipts: t.receipt != nil}
 }

@@ -24,8 +24,8 @@ func ParseDate(date string, zone *time.Location) (time.Time, error) {
 // BusinessDay is noon of a date in the time zone of that business day. It also returns the zone:
 // that of the newest document that was applied before the day was over by that document's own
 // clock. So a document with another zone does not change days that were already reported. Days
-// before the first document use the zone of the first. It returns ledger.ErrNoRouting while there
-// is not a document.
+// before the first document use the zone of the first. It returns ledger.ErrNoRouting if the
+// database has no document.
 func BusinessDay(
 	ctx context.Context, routing *ledger.Routing, date string,
 ) (time.Time, *time.Location, error) {
@@ -69,8 +69,8 @@ func BusinessDays(
 	return out, nil
 }
 
-// documentVersion is a version, 0 for the current one. For a version of effects it is the version
-// that brought its document, which has the same zone.
+// documentVersion reads a routing version; 0 stands for the current one. For a version that only
+// changed effects it reads the version that brought the document, which has the same zone.
 func documentVersion(
 	ctx context.Context, routing *ledger.Routing, version int64,
 ) (v ledger.RoutingVersion, err error) {
@@ -114,7 +114,7 @@ func (d *days) closeDays(ctx context.Context) {
 }
 
 // closeDay closes one business day, unless it is not over yet or another instance is closing it.
-// closed is false if the day is still to be closed.
+// closed is false if the day is over and still to be closed.
 func (d *days) closeDay(ctx context.Context, date string) (closed bool, err error) {
 	noon, zone, err := BusinessDay(ctx, d.routing, date)
 	switch {

@@ -9,8 +9,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// showCaps shows how much of its cap each channel has used in its contract month. It counts days
-// that are closed, whose figures cost next to nothing to read: "report contracts" counts today too.
+// showCaps shows how much of its cap each channel has used in its contract month. It counts only
+// closed days, whose figures are cheap to read; "report contracts" also counts today.
 func (d *days) showCaps(ctx context.Context) {
 	used, err := d.capsUsed(ctx)
 	if err != nil {

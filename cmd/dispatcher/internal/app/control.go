@@ -94,7 +94,7 @@ func (a *App) carryOutSome(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var failed []error // one that fails delays no other
+	var failed []error // a failure does not delay the others
 	for i := range arrived {
 		p := &arrived[i]
 		err := a.cancelMessage(ctx, p.ID, p.Canceller)
@@ -107,7 +107,8 @@ func (a *App) carryOutSome(ctx context.Context) error {
 }
 
 // withoutNumber replaces an author or a reason that has a phone number, because everybody who may
-// read the history sees it. The message is cancelled all the same: refused, it would be sent.
+// read the history sees it. It does not refuse the cancellation, because the message would be sent
+// then.
 func withoutNumber(text string) string {
 	if numbers.In(text) {
 		return "(left out: it had a phone number)"

@@ -15,9 +15,9 @@ import (
 )
 
 // TestARecordOfTheControlTopicCancelsWhatHasNotLeft: a cancellation that comes before its message
-// is applied when the message comes, also to one that would be sent at once, and one whose message
-// never comes delays no other. An unusable one is skipped, and a message that was submitted is not
-// changed. The history gets no phone number.
+// ends the message when it comes, even one to be sent at once. A cancellation whose message never
+// comes does not delay others. An unusable record is skipped, and a message that was submitted is
+// not changed. The history gets no phone number.
 func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 	t.Parallel()
 	s := newStageWith(t, oneChannel, func(o *Options) {

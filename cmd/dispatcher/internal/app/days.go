@@ -80,8 +80,8 @@ func (d *days) run(ctx context.Context) {
 	}
 }
 
-// keep does what is due. It has no time limit: going through a day of millions of messages takes
-// minutes, and nothing else in it waits long.
+// keep does what is due. It has no time limit, because reading a day of millions of messages takes
+// minutes, and none of its other statements waits long.
 func (d *days) keep(ctx context.Context) {
 	kept, err := d.store.Keep(ctx, d.retention)
 	d.metrics.dropped.WithLabelValues("payloads").Add(float64(len(kept.Payloads)))
@@ -97,8 +97,8 @@ func (d *days) keep(ctx context.Context) {
 	}
 }
 
-// publishDays publishes the changes of closed days. It does so again later after an error, and when
-// some could not be published yet.
+// publishDays publishes the changes of closed days. It tries again later after an error, or if some
+// could not be published yet.
 func (d *days) publishDays(ctx context.Context) {
 	if d.publish == nil || !d.changed {
 		return

@@ -59,8 +59,8 @@ func (inv *invariants) run(ctx context.Context) {
 	}
 }
 
-// check checks if this is the instance that does so. The log has no details, because they contain
-// ids from producers, which may contain anything.
+// check runs the checks if this is the instance that is to run them. The log has no details,
+// because they contain ids from producers, which may contain anything.
 func (inv *invariants) check(ctx context.Context) error {
 	first, err := inv.store.IsFirst(ctx, inv.deadAfter)
 	if err != nil || !first {

@@ -249,8 +249,8 @@ routes:
 	}
 }
 
-// TestAGuardPausesAPrefixInsideARunningProcess: it counts what the process receives. Of the prefix
-// that it pauses nothing more is sent, of others all.
+// TestAGuardPausesAPrefixInsideARunningProcess: it counts what the process receives. Nothing more
+// is sent to the prefix that it pauses; messages to others are all sent.
 func TestAGuardPausesAPrefixInsideARunningProcess(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, time.Hour) // guards compare the running hour

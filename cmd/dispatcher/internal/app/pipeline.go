@@ -17,8 +17,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// openRouting loads the current routing, applies the first one if there is none,
-// connects its channels and starts the pipeline.
+// openRouting loads the current routing, applies the first one if there is none, connects its
+// channels and starts the pipeline.
 func (a *App) openRouting(ctx context.Context) error {
 	metrics := pipeline.NewMetrics(a.registry)
 	breakers := newBreakerMetrics(a.registry)

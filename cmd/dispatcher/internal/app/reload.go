@@ -60,7 +60,8 @@ func (r *reloader) begin(ctx context.Context) error {
 }
 
 // compare logs when the routing file differs from the routing in force: the file is only used while
-// the database has no routing. The built-in document of embedded mode is nobody's file.
+// the database has no routing. The built-in document of embedded mode is no file, so it is not
+// compared.
 func (r *reloader) compare(current ledger.RoutingVersion) {
 	if r.file == "" {
 		return
@@ -139,7 +140,7 @@ func (r *reloader) reload(ctx context.Context) error {
 			return errors.Join(err, next.drop())
 		}
 	}
-	undo := r.listeners.change(next) // before messages are sent whose receipts they read
+	undo := r.listeners.change(next) // before messages are sent whose receipts the new listeners read
 	if err := r.apply(compiled, next.opened); err != nil {
 		undo()
 		return errors.Join(err, next.drop())
@@ -159,8 +160,8 @@ func (r *reloader) current(ctx context.Context) (ledger.RoutingVersion, error) {
 	return r.versions.Current(ctx)
 }
 
-// longestRead bounds reading the version. Without it, a database whose host vanished would be
-// waited for until the TCP timeout.
+// longestRead bounds reading the version. Without it, a reload would wait until the TCP timeout for
+// a database whose host vanished.
 const longestRead = 15 * time.Second
 
 // troubled reports whether a file of the current routing could not be used. r.mu is held.

@@ -17,7 +17,7 @@ import (
 // sealInterval is how often an instance checks for messages to seal. It varies by half.
 const sealInterval = time.Minute
 
-// sealer adds hashes of stored data to a log that reveals changes by others.
+// sealer adds hashes of stored data to a signed log, which reveals later changes of that data.
 type sealer struct {
 	store   *ledger.Seals
 	keys    *seal.Keys

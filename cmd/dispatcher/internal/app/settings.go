@@ -79,8 +79,9 @@ func cutter(channel *config.Channel, cfg smpp.Config) func(text string) string {
 }
 
 // Overlong is a warning that a channel's response_timeout has no effect, because
-// DISPATCHER_SEND_TIMEOUT, which counts from the claim, always ends first; empty when it has one.
-// It is not an error, because one is a setting of the process and the other of the document.
+// DISPATCHER_SEND_TIMEOUT, which counts from the claim, always ends first; empty if it has an
+// effect. It is not an error, because one is a setting of the process and the other of the
+// document.
 func Overlong(channel *config.Channel, sendTimeout time.Duration) string {
 	if channel.Provider != "smpp" || sendTimeout <= 0 {
 		return ""

@@ -80,9 +80,9 @@ func (a *App) stopWebhooks(ctx context.Context) error {
 	return a.webhooks.Close(ctx)
 }
 
-// callback is the address that the provider of a channel is told to call; empty when the provider
-// cannot reach this process. Without a public URL only an API on this machine can, such as a
-// sandbox.
+// callback is the address that the provider of a channel gets for its callbacks; empty when the
+// provider cannot reach this process. Without a public URL only an API on this machine can, such as
+// a sandbox.
 func (a *App) callback(channel *config.Channel) string {
 	if a.opts.Settings.PublicURL == "" && !Local(channel) {
 		return ""

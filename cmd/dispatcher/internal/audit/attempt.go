@@ -63,8 +63,8 @@ func (c *check) attempt(i int, p *progress) error {
 	return nil
 }
 
-// lose adds to p an attempt whose version is unusable. After it, p does not know what is left to
-// send, nor the channel that the message is pinned to.
+// lose adds to p an attempt whose version is unusable or has no route for the message. After it, p
+// does not know what is left to send, nor the channel that the message is pinned to.
 func (c *check) lose(stored *ledger.AttemptRecord, p *progress) {
 	p.after(stored, "", false, 0)
 	p.known, p.pinned, p.left = false, "", 0
@@ -242,8 +242,8 @@ func (c *check) bill(
 	return parts, false
 }
 
-// billable is how many of the submitted parts are billed after an outcome: all that were accepted
-// or may have been. A pending attempt has the full cost.
+// billable is how many of the submitted parts may be billed after an outcome, at least and at most:
+// those that were accepted or may have been. A pending attempt has the full cost.
 func billable(outcome string, parts int) (least, most int) {
 	switch outcome {
 	case "", "accepted":

@@ -75,8 +75,8 @@ type Edition struct {
 	Bounded map[string]bool
 }
 
-// clockTolerance is how far the database's clock may have been set back between two moments
-// that are compared.
+// clockTolerance is how far the database's clock may have been set back between two moments that
+// are compared.
 const clockTolerance = time.Second
 
 // Verifier derives stored choices again, with the functions that made them, from routing version,
@@ -130,7 +130,8 @@ func NewVerifier(keys []selector.Key, editions func(version int64) (Edition, err
 	}
 }
 
-// Verify returns what in the record differs from what is derived. An error is one of editions.
+// Verify returns what in the record differs from what is derived. Its only errors are those of
+// editions.
 func (v *Verifier) Verify(r *ledger.Record) ([]Mismatch, error) {
 	c := &check{v: v, record: r}
 	if !c.payload() {

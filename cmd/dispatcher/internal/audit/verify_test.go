@@ -668,8 +668,8 @@ func TestReasonsOfLimitsPassOnlyWhereTheDocumentHasSuch(t *testing.T) {
 	}
 }
 
-// namesOf are names of a limit of the channel or one over all, nil for none, and whether it is
-// theirs. No name is among them.
+// namesOf returns names of limits, and whether own or over has the name. own is a limit of the
+// channel, over one over all channels; either may be nil. The empty name is among them.
 func namesOf(own, over *admission.Limit) map[decide.LimitName]bool {
 	names := map[decide.LimitName]bool{{}: false}
 	for _, limit := range []*admission.Limit{own, over} {

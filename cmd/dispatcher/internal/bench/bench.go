@@ -43,7 +43,7 @@ type Result struct {
 	// seconds, so that changes of the machine's load cancel out.
 	Ratio   float64 `json:"ratio"`
 	Latency Latency `json:"latency_ms"`
-	// Usage is what the dispatcher used while it works off the backlog, the median of the rounds.
+	// Usage is what the dispatcher used while it worked off the backlog, the median of the rounds.
 	// FloorUsage is what the floor used.
 	Usage
 	FloorUsage Usage   `json:"floor"`

@@ -203,8 +203,9 @@ func awaitOthers(ctx context.Context, m *meter, others map[int]bool, until time.
 	return nil
 }
 
-// measureOthers counts the first arrival of each message produced from from on. Those that arrived
-// before until make the throughput.
+// measureOthers looks at the first arrival of each message. Throughput counts those between from
+// and until. Latency is that of the messages produced from from on; a missing one counts as
+// lastArrivals.
 func measureOthers(seen []arrival, others map[int]bool, from, until time.Time) (row FaultRow) {
 	arrived := make(map[int]bool, len(others))
 	var delays []time.Duration

@@ -95,7 +95,8 @@ func (r *run) feedAlone(ctx context.Context, self string, feed func(context.Cont
 	})
 }
 
-// with starts the process with an empty database, calls work and stops the process.
+// with starts the process with an empty database, or with the one that has history, calls work and
+// stops the process.
 func (r *run) with(
 	ctx context.Context, self string, work func(context.Context, *process) error,
 ) error {

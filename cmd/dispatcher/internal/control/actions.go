@@ -32,8 +32,8 @@ type ActionsPage struct {
 	Operator bool
 }
 
-// Actions lists a page of actions, newest first. next is the cursor of the page behind it; empty on
-// the last page.
+// Actions lists a page of actions, newest first. next is the cursor of the next page; empty on the
+// last page.
 func Actions(
 	ctx context.Context, l *ledger.Ledger, p *ActionsPage,
 ) (page []Action, next string, err error) {
@@ -71,7 +71,7 @@ func cursorOf(a *ledger.Action) string {
 		a.ID, a.Part, a.Kind))
 }
 
-// actionOf is the last action of the page that had a cursor.
+// actionOf reads from a cursor the last action of the previous page.
 func actionOf(cursor string) (*ledger.Action, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	var micros int64

@@ -15,9 +15,9 @@ import (
 	"dispatcher/ledger"
 )
 
-// Cancel ends a message that has not left, and returns the state that it was in. That is empty for
-// a message that is not in the ledger: the cancellation is stored if pending says so, and the
-// message is ended if it comes.
+// Cancel ends a message that has not left, and returns the state that it was in. The state is empty
+// for a message that is not in the ledger. If pending is set, the cancellation of such a message is
+// stored, and ends the message when it comes.
 func Cancel(
 	ctx context.Context, l *ledger.Ledger, id string, pending bool, by By,
 ) (ledger.State, error) {
@@ -42,7 +42,7 @@ func Cancel(
 	return done.Was, nil
 }
 
-// PendingWords says of a message that was cancelled as pending what will become of it.
+// PendingWords says what will become of a message that was cancelled before it came.
 func PendingWords(id string) string {
 	return "Message " + report.Quoted(id) + " is not in the ledger yet. It is cancelled if it comes " +
 		"within DISPATCHER_ID_RETENTION."
@@ -98,8 +98,8 @@ func (f *Unsent) known(ctx context.Context, l *ledger.Ledger) error {
 	return missing
 }
 
-// words name the filter in the record of who cancelled. They have no phone number, because a prefix
-// may be a whole one.
+// words describes the filter in the record of who cancelled. It leaves out a prefix that is a whole
+// phone number.
 func (f *Unsent) words() string {
 	prefix := f.Prefix
 	if numbers.In(prefix) {
@@ -128,7 +128,7 @@ func timeWords(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// page reads messages after one of them, up to size, and selects those with the prefix.
+// page reads up to size messages that follow the given one, and selects those with the prefix.
 func (f *Unsent) page(
 	ctx context.Context, l *ledger.Ledger, after int64, size int,
 ) (seqs []int64, p ledger.UnsentPage, err error) {
@@ -181,9 +181,9 @@ func NoteCancellation(ctx context.Context, l *ledger.Ledger, f *Unsent, by By) e
 	})
 }
 
-// CancelPage ends the messages that a filter selects among the next size after one of them. Those
-// that cannot be cancelled are left. After an error some may have been cancelled, and Last is where
-// the page began; to cancel them again changes nothing.
+// CancelPage takes the next size messages after the given one, and ends those that the filter
+// selects. Left lists those that could not be cancelled. After an error some may have been
+// cancelled, and Last is where the page began; to cancel them again changes nothing.
 func CancelPage(
 	ctx context.Context, l *ledger.Ledger, f *Unsent, after int64, size int, by By,
 ) (done Page[int64], err error) {

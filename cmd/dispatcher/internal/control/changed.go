@@ -27,7 +27,7 @@ type Changed struct {
 	Routing *config.Routing `json:"-"` // the new one
 	// InForce is Routing with the effects of health weighting that it takes over.
 	InForce *config.Routing `json:"-"`
-	Relaid  bool            `json:"-"` // only comments or the layout differ
+	Relaid  bool            `json:"-"` // only comments or layout differ
 	Forced  bool            `json:"-"` // a Relaid document is applied too
 }
 

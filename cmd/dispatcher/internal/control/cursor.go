@@ -19,7 +19,7 @@ var ErrCursor = errors.New("cursor is not from an earlier page")
 // beyond 294276.
 const mostMicros = 200_000_000_000_000_000
 
-// Cursor is the cursor of the page behind a row. The numbers say where that row is.
+// Cursor is the cursor of the page that begins after a row. The numbers say where that row is.
 func Cursor(numbers ...int64) string {
 	text := strings.Trim(fmt.Sprint(numbers), "[]")
 	return base64.RawURLEncoding.EncodeToString([]byte(text))
@@ -41,13 +41,13 @@ func ReadCursor(cursor string, count int) ([]int64, error) {
 	return numbers, nil
 }
 
-// AmbiguousCursor is the cursor of the page behind an ambiguous submission.
+// AmbiguousCursor is the cursor of the page that begins after an ambiguous submission.
 func AmbiguousCursor(r *ledger.AmbiguityRecord) string {
 	return Cursor(r.OpenedAt.UnixMicro(), r.Seq, int64(r.Attempt))
 }
 
-// AmbiguousAt is the last submission of the page that had a cursor; an empty one for no cursor. The
-// error is ErrCursor.
+// AmbiguousAt reads from a cursor the last submission of the previous page; an empty one without a
+// cursor. The error is ErrCursor.
 func AmbiguousAt(cursor string) (*ledger.AmbiguityRecord, error) {
 	last := &ledger.AmbiguityRecord{}
 	if cursor == "" {
@@ -61,7 +61,8 @@ func AmbiguousAt(cursor string) (*ledger.AmbiguityRecord, error) {
 	return last, nil
 }
 
-// UnsentCursor is the cursor of the page behind a message, of those stored before an instant.
+// UnsentCursor is the cursor of the page that begins after a message, of those stored before an
+// instant.
 func UnsentCursor(last int64, before time.Time) string { return Cursor(last, before.UnixMicro()) }
 
 // UnsentAt is what UnsentCursor was made of. The error is ErrCursor.

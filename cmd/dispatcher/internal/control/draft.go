@@ -21,7 +21,7 @@ type By struct {
 	// routing yet.
 	Expect *int64
 	DryRun bool
-	Force  bool // apply also a document in which only comments or the layout differ
+	Force  bool // also apply a document in which only comments or layout differ
 }
 
 // Edit makes the new document.
@@ -41,7 +41,7 @@ type Draft struct {
 }
 
 // Begin starts a change from the routing in force. Make warns of files that channels name and that
-// are missing in the folder of secrets; with nil it does not check.
+// are missing in the folder of secrets. If secrets is nil, it does not check them.
 func Begin(
 	ctx context.Context, l *ledger.Ledger, secrets *config.SecretsFolder, by By,
 ) (*Draft, error) {
@@ -75,8 +75,8 @@ func (d *Draft) need() error {
 	return nil
 }
 
-// needChannel refuses a channel that the document does not have. An empty name, which stands for
-// the limits over all channels, is good.
+// needChannel refuses a channel that the document does not have. It accepts an empty name, which
+// stands for the limits over all channels.
 func (d *Draft) needChannel(name string) error {
 	if err := d.need(); err != nil || name == "" {
 		return err
@@ -170,7 +170,7 @@ func (d *Draft) warn(ctx context.Context, done *Changed) error {
 	return nil
 }
 
-// endedRamps says which ramps end because the change sets the weights of their route.
+// endedRamps says which ramps end because the change sets the weights of their route or removes it.
 func (d *Draft) endedRamps(ctx context.Context, after *config.Routing) ([]string, error) {
 	ramps, err := d.ledger.Ramps.List(ctx, false)
 	if err != nil {

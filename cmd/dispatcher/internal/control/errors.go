@@ -66,7 +66,7 @@ func impossiblef(format string, args ...any) error {
 	return &Impossible{fmt.Errorf(format, args...)}
 }
 
-// Problems returns the errors that a joined error, or a Refused one, is made of.
+// Problems returns the parts of a joined error, also of one inside a Refused.
 func Problems(err error) []error {
 	if refused, ok := errors.AsType[*Refused](err); ok {
 		return Problems(refused.Err)

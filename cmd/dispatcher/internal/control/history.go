@@ -24,7 +24,7 @@ type HistoryLine struct {
 	Changes     []Line `json:"changes"`
 }
 
-// StoredRouting reads one version of the routing from the ledger.
+// StoredRouting parses the document of a version, and returns its routing with the effects.
 func StoredRouting(v *ledger.RoutingVersion) (*config.Routing, error) {
 	_, routing, err := Stored(v)
 	return routing, err

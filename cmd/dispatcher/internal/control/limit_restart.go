@@ -25,15 +25,15 @@ type RestartedLimit struct {
 	Limit *admission.Limit `json:"-"` // as in the document
 }
 
-// RestartedWindow is the window before or after.
+// RestartedWindow is the window of the limit before or after the restart.
 type RestartedWindow struct {
 	Start time.Time `json:"window_start"`
 	// Granted is null in Now of a dry run: it is not known what the new window would start with.
 	Granted *status.Quantity `json:"granted"`
 }
 
-// RestartLimit starts the window of now for a limit whose window begins in the future, because the
-// database's clock was ahead. channel is empty for a limit over all channels.
+// RestartLimit starts the current window of a limit whose stored window begins in the future,
+// because the database's clock was ahead. channel is empty for a limit over all channels.
 func (d *Draft) RestartLimit(
 	ctx context.Context, channel string, key admission.Key,
 ) (*RestartedLimit, error) {

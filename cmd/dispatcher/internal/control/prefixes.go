@@ -7,8 +7,8 @@ import (
 	"dispatcher/config"
 )
 
-// noNumbers refuses a routing in which a prefix is new and a whole number: everybody who may read
-// the routing, or the windows of its limits, would see the number of a person.
+// noNumbers refuses a routing with a new prefix that is a whole number: everybody who may read the
+// routing, or the windows of its limits, would see the number of a person.
 func noNumbers(before, after *config.Routing) error {
 	known := prefixesOf(before)
 	for _, prefix := range prefixesOf(after) {
@@ -20,7 +20,7 @@ func noNumbers(before, after *config.Routing) error {
 	return nil
 }
 
-// prefixesOf are the prefixes of a routing, but for those of prices.
+// prefixesOf are the prefixes of a routing, except those of prices.
 func prefixesOf(r *config.Routing) []string {
 	all := slices.Concat(r.Blocked.Prefixes, r.Paused.Prefixes)
 	limits := slices.Clone(r.Limits)

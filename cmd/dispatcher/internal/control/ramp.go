@@ -46,7 +46,7 @@ type RampMove struct {
 	At      time.Time  `json:"at"`
 	Author  string     `json:"author"`
 	Login   string     `json:"login"` // of the database; empty where it was not recorded
-	Via     ledger.Via `json:"via"`   // how it came in, as of an Action
+	Via     ledger.Via `json:"via"`   // how it came in, as in an Action
 	Move    string     `json:"move"`  // started, step, done, held, resumed, cancelled or superseded
 	Step    int        `json:"step"`  // steps made until then
 	Version int64      `json:"version"`

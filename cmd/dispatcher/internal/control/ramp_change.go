@@ -28,7 +28,7 @@ type RampStarted struct {
 	DryRun  bool       `json:"dry_run"`
 	Ramp    Ramp       `json:"ramp"`
 	Plan    []RampStep `json:"plan,omitempty"`
-	// Nowhere reports that there was nothing to do.
+	// Nowhere reports that the route or the ramp already was as asked.
 	Nowhere bool `json:"-"`
 }
 

@@ -47,9 +47,9 @@ type TestSent struct {
 // watches the result.
 const testLife = 5 * time.Minute
 
-// SendTest records who sends a test message, then publishes it. Only the channel given may send it.
-// Else it is a message like any other: limits count it and the provider bills it. A dry run checks
-// it and publishes nothing.
+// SendTest records who sends a test message, then publishes it. Only the given channel may send it.
+// Otherwise it is a message like any other: limits count it and the provider bills it. A dry run
+// checks it and publishes nothing.
 func SendTest(ctx context.Context, cfg *TestConfig, m *TestMessage, by By) (TestSent, error) {
 	if err := CheckReason(by.Reason); err != nil {
 		return TestSent{}, err
@@ -89,7 +89,7 @@ func SendTest(ctx context.Context, cfg *TestConfig, m *TestMessage, by By) (Test
 // NewTestID is the id of a test message, made of random text.
 func NewTestID(random string) string { return "test-" + strings.ToLower(random) }
 
-// mayBeTested refuses a channel that could not be given the message.
+// mayBeTested refuses a channel that would never get the message.
 func mayBeTested(doc *config.Routing, name string) error {
 	channel, err := ChannelOf(doc, name)
 	if err != nil {

@@ -122,8 +122,8 @@ func closedBy(channel string, scope admission.Scope) []string {
 }
 
 // burstWarning returns a warning if a burst leaves less than half of the limit for the rest of the
-// window. The default burst is not warned of: it is that large only where a message would not fit
-// otherwise.
+// window. It does not warn of the default burst, which is that large only if a message would not
+// fit otherwise.
 func burstWarning(doc *config.Routing, e *limitEdit) string {
 	l := e.after
 	sustained := l.Sustained()
@@ -149,7 +149,7 @@ func idleWarnings(before, after *config.Routing) []string {
 }
 
 // warnOfFiles adds warnings of files that new or changed settings of channels name and that are not
-// on this machine. They are no errors, because the instances may run on machines that have them.
+// on this machine. They are not errors, because the instances may run on machines that have them.
 func (d *Draft) warnOfFiles(done *Changed) {
 	if d.secrets == nil {
 		return

@@ -89,8 +89,8 @@ type demo struct {
 	moved   moves         // of earlier runs on the same day
 }
 
-// Run runs the demo once. When ctx ends it stops in order and returns ctx's error;
-// messages accepted by then stay in the folder.
+// Run runs the demo once. When ctx ends it stops in order and returns ctx's error; messages
+// accepted by then stay in the folder.
 func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 	d := &demo{cfg: cfg, submits: submitCount{seen: map[string]int{}}}
 	defer func() { err = errors.Join(err, d.stop()) }()

@@ -30,7 +30,7 @@ type Config struct {
 	Topics       []string
 	// UnsyncedKafka does not sync Kafka's writes to disk; see KafkaConfig.Unsynced.
 	UnsyncedKafka bool
-	// Postgres are settings of PostgreSQL beside those of package pgserver.
+	// Postgres are settings of PostgreSQL in addition to those of package pgserver.
 	Postgres map[string]string
 }
 

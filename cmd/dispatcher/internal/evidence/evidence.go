@@ -1,5 +1,5 @@
-// Package evidence compares what is stored with the log of hashes: what "audit verify" says beside
-// the choices that it derives again. docs/evidence.md says what is in the log. It only reads.
+// Package evidence compares what is stored with the log of hashes, for "audit verify".
+// docs/evidence.md says what is in the log. The package only reads.
 package evidence
 
 import (
@@ -26,8 +26,8 @@ type Compared struct {
 	Reconciliations int `json:"reconciliations"`
 	OptOuts         int `json:"opt_outs"`
 	Actions         int `json:"actions"`
-	// Windows of limits that ended on the day were compared. WindowsDropped were sealed, and had been
-	// dropped with time when they were to be compared.
+	// Windows of limits that ended on the day were compared. WindowsDropped were sealed, but had been
+	// dropped as too old before they could be compared.
 	Windows        int64 `json:"windows"`
 	WindowsDropped int64 `json:"windows_dropped"`
 	// Definitions of views and functions were compared. DefinitionChanges are those that were sealed

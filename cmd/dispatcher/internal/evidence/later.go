@@ -85,7 +85,7 @@ func (c *comparison) closings(
 	})
 }
 
-// finance does the same for the finance rows made since covered.From.
+// finance does the same as closings for the finance rows made since covered.From.
 func (c *comparison) finance(
 	ctx context.Context, covered *ledger.Seal, leaves leavesOf,
 ) error {

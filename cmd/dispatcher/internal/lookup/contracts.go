@@ -17,10 +17,9 @@ import (
 	"dispatcher/ledger"
 )
 
-// Contracts adds up what each channel with a contract has accepted in the month of the contract
-// that has the day, until now. A month that is over is compared with the contracts in force at its
-// end. An empty day is today. name is what errors call the day, such as a
-// flag.
+// Contracts adds up what each channel with a contract has accepted so far in the contract month
+// that contains the day. An empty day is today. A month that is over is compared with the contracts
+// in force at its end. name is what errors call the day, such as a flag.
 func Contracts(
 	ctx context.Context, l *ledger.Ledger, doc *config.Routing, name, day string, now time.Time,
 ) ([]report.Contract, error) {
@@ -92,7 +91,7 @@ func contractsOf(
 	return found, nil
 }
 
-// contractDay is noon of a day that has begun.
+// contractDay is noon of a day that has begun, or now for an empty day.
 func contractDay(doc *config.Routing, name, day string, now time.Time) (time.Time, error) {
 	if day == "" {
 		return now, nil

@@ -75,8 +75,8 @@ func Daily(
 	return f, err
 }
 
-// inForce reads the versions that were in force in some time, up to now, and the documents of these
-// and of the versions that figures belong to.
+// inForce reads the versions that were in force between from and to, but not after now. It also
+// reads the documents of these versions and of those in wanted.
 func inForce(
 	ctx context.Context, l *ledger.Ledger, from, to time.Time, wanted []int64,
 ) ([]ledger.InForce, map[int64]*config.Routing, error) {

@@ -22,7 +22,7 @@ type auditPage struct {
 	Entries []auditEntry
 	Kind    string
 	Kinds   []string
-	Next    string // address of the page behind this one; empty on the last one
+	Next    string // address of the next page; empty on the last one
 }
 
 // auditEntry is one change that somebody made.

@@ -68,7 +68,7 @@ func (s *Server) cancelWaiting(w http.ResponseWriter, r *request) error {
 }
 
 // cancelSome ends messages from where rest begins, and shows what became of them. After a failure
-// under way it says how many are cancelled.
+// it shows how many were cancelled before.
 func (s *Server) cancelSome(
 	w http.ResponseWriter, r *request, form *cancelForm, rest *cancelRest, filter *control.Unsent,
 	by *control.By,

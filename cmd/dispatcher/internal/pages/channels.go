@@ -162,7 +162,7 @@ func (s *Server) sendTestOnce(
 	}
 	_, err = s.cfg.Ledger.Requests.Begin(r.Context(), form)
 	switch {
-	case errors.Is(err, ledger.ErrUnderway): // its row is never finished, so it says so for a day
+	case errors.Is(err, ledger.ErrUnderway): // sent before: its row stays unfinished for a day
 		return true, nil
 	case errors.Is(err, ledger.ErrOtherRequest):
 		return false, refuse("this form has sent another message: open the page of the channel again")

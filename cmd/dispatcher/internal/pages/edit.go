@@ -20,7 +20,7 @@ const (
 	editTitle = "Routing document"
 )
 
-// mostEffects is of how many routes a preview shows the intervals.
+// mostEffects is the number of routes whose intervals a preview shows.
 const mostEffects = 12
 
 // editPage is the form with the whole routing document.
@@ -49,7 +49,7 @@ type editPreview struct {
 // Changed reports whether there is something to apply.
 func (p *editPreview) Changed() bool { return len(p.Lines) > 0 }
 
-// problemLine is what is wrong with the document. Line is 0 for what belongs to no line.
+// problemLine is one fault of the document. Line is 0 for a fault that belongs to no line.
 type problemLine struct {
 	Line      int
 	Key, What string

@@ -107,7 +107,7 @@ func (now *snapshot) since() time.Time {
 	return now.status.Since
 }
 
-// carried reads what the routes drew and carried since then.
+// carried reads what the routes drew and carried since snapshot.since.
 func (s *Server) carried(
 	ctx context.Context, now *snapshot,
 ) (map[string][]ledger.Carried, error) {

@@ -86,7 +86,7 @@ const (
 	largestEdit = 4 << 20
 )
 
-// tooLarge parses the form of a request.
+// tooLarge parses the form of a request, and reports whether it is larger than allowed.
 func tooLarge(w http.ResponseWriter, r *http.Request) bool {
 	most := int64(largestForm)
 	if r.URL.Path == editPath {
@@ -129,8 +129,8 @@ func (s *Server) signedIn(r *http.Request) (*request, error) {
 }
 
 // askToSignIn redirects to the login form, or to the issuer if the session began there, and after
-// that back to the page. After a POST it leads back to the page with the form, because the URL of
-// the POST is not a page.
+// that back to the page. For a POST it shows the login form, which leads back to the page with the
+// form, because the URL of the POST is not a page.
 func (s *Server) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Accept") == "text/event-stream" {
 		http.Error(w, "sign in first", http.StatusUnauthorized)

@@ -40,10 +40,10 @@ type versionLine struct {
 type versionPage struct {
 	versionLine
 	Current int64
-	// Since are the changes from this version to the one in force, Lines the same as text.
+	// Since are the changes from this version to the one in force.
 	Since []control.Line
 	Lines []diffLine
-	Back  []control.Line // what a rollback would change
+	Back  []control.Line // what a rollback would change; Lines are the same in the texts
 }
 
 // diffLine is a line of a diff, with its CSS class.

@@ -41,8 +41,8 @@ type limitNow struct {
 	Level  string // CSS class of the bar
 }
 
-// newLimitTable lists the limits of one channel, or with an empty name all limits; then those over
-// all channels can be changed.
+// newLimitTable lists the limits of one channel, which the page can change. With an empty channel
+// it lists all limits, and those over all channels can be changed.
 func newLimitTable(doc *config.Routing, now *status.Limits, channel string) *limitTable {
 	var rows []limitNow
 	for i := range now.Channels {
@@ -102,7 +102,7 @@ func scopeWords(l *status.Limit) string {
 	return kind + " " + name
 }
 
-// restartLimit starts the window of now for a limit whose window begins in the future.
+// restartLimit starts the current window of a limit whose stored window begins in the future.
 func (s *Server) restartLimit(w http.ResponseWriter, r *request) error {
 	draft, err := s.draft(r)
 	if err != nil {

@@ -51,7 +51,8 @@ func (s *Server) instancesNow(r *request) (any, error) {
 }
 
 // live sends the changing part of a page whenever it differs from the last one, as server-sent
-// events. The session is checked each time, so that a token that became invalid ends the stream.
+// events. Otherwise it sends an event that says that the part is the same, or not up to date. The
+// session is checked each time, so that a token that became invalid ends the stream.
 func (s *Server) live(w http.ResponseWriter, r *request) error {
 	name := r.PathValue("page")
 	page, ok := s.livePages()[name]

@@ -8,8 +8,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestTheOverviewShowsWhatIsHeldAndWhatIsNotKnown: messages that are paused, and a lag that nobody
-// has told, which is not 0.
+// TestTheOverviewShowsWhatIsHeldAndWhatIsNotKnown: messages that are paused, and a lag that no
+// instance has reported, which is not shown as 0.
 func TestTheOverviewShowsWhatIsHeldAndWhatIsNotKnown(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)

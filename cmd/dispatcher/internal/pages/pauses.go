@@ -16,7 +16,7 @@ type pausesPage struct {
 	Cancel  cancelForm
 }
 
-// cancelForm has what the form that cancels many was sent with, and what became of it.
+// cancelForm has the fields of a sent form that cancels many messages, and the result.
 type cancelForm struct {
 	Kind, Name, Since, Until, Reason string
 

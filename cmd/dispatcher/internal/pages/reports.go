@@ -33,8 +33,8 @@ type inlinePlot struct {
 	SVG         template.HTML
 }
 
-// The page is small whatever the report holds: so many rows and sentences, and plots of so many
-// bytes. The first plot is always shown. The CSV has all rows, and a link of the page all plots.
+// These bounds keep the page small, whatever the report holds. The first plot is always shown. The
+// CSV has all rows, and a link of the page shows all plots.
 const (
 	mostReportRows = pageRows
 	mostSentences  = 20

@@ -89,7 +89,7 @@ func scalable(svg string, height int) string {
 	return strings.Replace(svg, size, view, 1)
 }
 
-// Range draws those of a range. byChannel has its periods by route and channel, hours by hour.
+// Range draws the plots of a range. byChannel has its periods by route and channel, hours by hour.
 func Range(byChannel, hours *report.Range) (plots []Plot, err error) {
 	add := func(p Plot, failed error) {
 		if err == nil && failed == nil {
@@ -136,7 +136,7 @@ func currenciesOf(r *report.Range) (currencies []string) {
 	return currencies
 }
 
-// Waterfalls draws the waterfalls of a route, period by period.
+// Waterfalls returns the waterfalls of a route, period by period.
 func Waterfalls(r *report.Range, route string) (all []report.Waterfall) {
 	for i := range r.Routes {
 		if r.Routes[i].Route == route {
@@ -155,7 +155,7 @@ type grid struct {
 // plotPadding leaves room for the last label of an axis.
 var plotPadding = charts.NewBox(8, 8, 28, 8)
 
-// fromZero is an axis that does not exaggerate.
+// fromZero makes an axis begin at zero, so that differences do not look larger than they are.
 func fromZero() []charts.ValueAxisOption { return []charts.ValueAxisOption{{Min: new(0.0)}} }
 
 // shortPeriods are the names of periods without their year, where all are of one year.
@@ -214,7 +214,7 @@ func (g *grid) highest() (top float64) {
 	return top
 }
 
-// coloured are so many colours of a list, again from the start where it ends.
+// coloured returns n colours of a list, and starts again from its beginning when it ends.
 func coloured(n int, from []string) []string {
 	out := make([]string, n)
 	for i := range out {
@@ -242,7 +242,7 @@ func sharePlot(r *report.Range, route string) (Plot, error) {
 	names, values := append(names, carried.names...), append(agreed.series(), carried.series()...)
 	title := "Route " + route + ": share carried against share agreed"
 	const note = "Percent of the messages carried. The pale colour is the agreed share."
-	if len(carried.periods) == 1 { // no line
+	if len(carried.periods) == 1 { // a line needs two periods
 		return shareBars(title, note, carried.names, agreed.series(), carried.series())
 	}
 	return plotted(title, note, plotHeight,
@@ -285,8 +285,8 @@ func shareBars(
 
 func percent(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) + " %" }
 
-// waterfallPlot leads from what was agreed for a channel to what it carried. Bars float on one that
-// is not drawn.
+// waterfallPlot leads from what was agreed for a channel to what it carried. Each bar of a step
+// stands on an invisible one.
 func waterfallPlot(route string, w *report.Waterfall) (Plot, error) {
 	steps := inMessages(w)
 	n := len(steps) + 2

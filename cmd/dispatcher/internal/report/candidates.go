@@ -104,8 +104,8 @@ func (co *completion) forbidden(channel string, selectors []selector.Selector) s
 	return ""
 }
 
-// closed sets Never, and Limit if it was not recorded, of the candidates that a limit excluded and
-// that this limit can never admit the message on.
+// closed sets Never, and Limit if it was not recorded, of the candidates that were excluded by a
+// limit which can never admit the message.
 func (co *completion) closed(candidates []Candidate) {
 	for i := range candidates {
 		c := &candidates[i]

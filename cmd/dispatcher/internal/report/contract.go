@@ -39,8 +39,8 @@ const paceAfter = 24 * time.Hour
 // capWarning is the part of a cap, in percent, that causes a warning.
 const capWarning = 80
 
-// ContractMonth is the contract month that an instant is in. Contract months begin at midnight of
-// the day begins of a calendar month, in the zone.
+// ContractMonth is the contract month that contains an instant. A contract month begins at midnight
+// in zone, on the day of the calendar month whose number is begins.
 func ContractMonth(at time.Time, zone *time.Location, begins int) (from, to time.Time) {
 	year, month, day := at.In(zone).Date()
 	if day < begins {
@@ -50,8 +50,8 @@ func ContractMonth(at time.Time, zone *time.Location, begins int) (from, to time
 		time.Date(year, month+1, begins, 0, 0, 0, 0, zone)
 }
 
-// NewContract compares what the rows say that a channel billed, from the beginning of the month
-// until now, with its contract.
+// NewContract compares a channel's contract with what the channel billed, according to the rows,
+// from the beginning of the month until now.
 func NewContract(c *config.Channel, from, to, now time.Time, rows []ledger.DailyRow) Contract {
 	toDate := Billed(c, rows)
 	r := Contract{
@@ -115,7 +115,7 @@ func notCounted(c *config.Channel, rows []ledger.DailyRow) []MoveCost {
 	return out
 }
 
-// Billed is what the rows say that a channel billed, in the unit of its contract.
+// Billed is what a channel billed according to the rows, in the unit of its contract.
 func Billed(c *config.Channel, rows []ledger.DailyRow) (sum int64) {
 	for i := range rows {
 		r := &rows[i]

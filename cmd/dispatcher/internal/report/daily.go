@@ -111,8 +111,8 @@ type DailyRow struct {
 	// weighted by the messages carried under each version. It is nil for a route that does not draw.
 	AgreedShare *float64 `json:"agreed_share"`
 	// AgreedShareByTime is the agreed share weighted by the time that each version was in force, see
-	// RouteVerdict.AgreedByTime. In reports of ranges it is nil unless rows are by route and last by
-	// channel, and in those by hour.
+	// RouteVerdict.AgreedByTime. Reports of ranges have it only if the rows are by route and not by
+	// hour, and the last dimension is the channel.
 	AgreedShareByTime *float64 `json:"agreed_share_by_time"`
 	// DeliveredShare is the channel's part of the route's delivered messages.
 	DeliveredShare float64 `json:"delivered_share"`
@@ -208,7 +208,7 @@ type Figures struct {
 	Checkpoint string
 }
 
-// NewDaily makes the report of a day. Every channel with a weight has a row, also one that got no
+// NewDaily makes the report of a day. Every channel with a weight has a row, even without a
 // message, because that is a finding.
 func NewDaily(f *Figures) Daily {
 	d := Daily{
@@ -266,7 +266,7 @@ func inOrder(names, order []string) []string {
 	return names
 }
 
-// totals sums the rows of one route by currency. Rows without a cost go into the first total.
+// totals sums the rows of one route by currency. Rows without a currency go into the first total.
 func totals(rows []DailyRow) []DailyTotal {
 	var out []DailyTotal
 	for i := range rows {
@@ -332,8 +332,8 @@ func (d *routeDay) rows(v *RouteVerdict) []DailyRow {
 }
 
 // byCurrency returns first with the figures of the first line, and a row for each further line.
-// What was billed for first choices is in the first row of its currency; in one of its own if there
-// is none.
+// What was billed for first choices is in the first row of its currency. A currency without a row
+// gets a row without a currency, or a new one.
 func byCurrency(first DailyRow, lines []*ledger.DailyRow, costs map[string]int64) []*DailyRow {
 	rows := []*DailyRow{&first}
 	for i, line := range lines {

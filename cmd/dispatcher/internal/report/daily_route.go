@@ -59,7 +59,7 @@ type routeDay struct {
 type cause struct{ channel, word, limit string }
 
 // flow identifies messages by their first choice and why it did not carry them, and by the channel
-// that carried them. It may be the same.
+// that carried them, which may be the first choice.
 type flow struct {
 	cause
 	to string

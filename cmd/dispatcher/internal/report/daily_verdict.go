@@ -116,10 +116,10 @@ type traffic struct {
 // two versions can cancel in what was carried, and fair draws can be moved by fallbacks.
 //
 // A share beyond the tolerance is not a finding if chance explains it: with few messages, fair
-// draws alone differ by more. It is a finding, even then, if more messages than the tolerance went
-// to another channel than drawn, because that is not chance. On a route that draws by recipient
-// only the latter is a finding: one recipient with many messages changes the shares, and no test
-// covers that.
+// draws alone differ by more. Even then it is a finding if more messages than the tolerance went to
+// another channel than drawn, because that is not chance. On a route that draws by recipient, only
+// such moves are a finding: one recipient with many messages changes the shares, and no test covers
+// that.
 func (t *traffic) verdict(draws string) string {
 	switch {
 	case t.noWeight():

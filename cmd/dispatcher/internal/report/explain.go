@@ -193,9 +193,9 @@ func ambiguitiesOf(r *ledger.Record) []Ambiguity {
 	return out
 }
 
-// settledBy is the login of the database that settled an ambiguity, and how that came in. Both are
-// empty when the dispatcher found out by itself. By API or console the author was authenticated and
-// the login is that of the dispatcher, so it says nothing.
+// settledBy is the login of the database that settled an ambiguity, and how the settlement came in.
+// Both are empty when the dispatcher found out by itself. By API or console the author was
+// authenticated, and the login would be the dispatcher's own, so it is left out.
 func settledBy(d *ledger.AmbiguityRecord) (login, via string) {
 	switch {
 	case d.Author == "":

@@ -203,8 +203,8 @@ type Ambiguity struct {
 	// Resolution is taken, not_taken, resent or final; empty while it is open.
 	Resolution string `json:"resolution"`
 	Author     string `json:"author"` // empty for the dispatcher itself
-	// Login is the database's login that settled it, beside the author that was told; empty where
-	// there is none.
+	// Login is the login of the database that settled it, beside the author that was stated; empty if
+	// the dispatcher settled it, or by API or console.
 	Login string `json:"login,omitempty"`
 	// Via is command, where the author was only claimed, or api or console, where the author was
 	// authenticated; empty where it was not recorded.

@@ -37,7 +37,7 @@ var windowWords = map[admission.Window]struct{ noun, article string }{
 	admission.Hour: {"hour", "an hour"}, admission.Day: {"day", "a day"},
 }
 
-// kindOfLimit is such as "limit of messages per second".
+// kindOfLimit says what a limit counts, as in "limit of messages per second".
 func kindOfLimit(key admission.Key) string {
 	if key.Window == admission.Prepaid {
 		return "prepaid budget"
@@ -45,7 +45,7 @@ func kindOfLimit(key admission.Key) string {
 	return "limit of " + key.Unit.String() + " per " + windowWords[key.Window].noun
 }
 
-// limitWords is such as "the limit of messages per second on alpha".
+// limitWords names a limit, as in "the limit of messages per second on alpha".
 func limitWords(channel string, key admission.Key) string {
 	return "the " + kindOfLimit(key) + covered(channel, key.Scope)
 }
@@ -100,7 +100,7 @@ func (s *WaterfallStep) Words() string {
 }
 
 // limitExclusion says why a limit excluded a channel. limit names it as admission.Key.On; doc is
-// the document that it is of, nil when that is not known.
+// the document that has it, nil when that is not known.
 func limitExclusion(doc *config.Routing, reason, limit string) string {
 	channel, key, ok := admission.ParseOn(limit)
 	if !ok {

@@ -80,7 +80,7 @@ func (l *limitWait) lack(reason string, candidates []Candidate) string {
 }
 
 // tooSmall reports whether the message takes more than the limit's maximum, on every channel that
-// it excluded.
+// the limit excluded.
 func (l *limitWait) tooSmall(reason string, candidates []Candidate) bool {
 	found := false
 	for i := range candidates {

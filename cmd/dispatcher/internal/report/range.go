@@ -14,7 +14,7 @@ import (
 type RangeFigures struct {
 	Unit Unit
 	By   []Dimension
-	// Days are noon of each day, of consecutive days, each in its time zone.
+	// Days are consecutive days, each as noon in the time zone of that day.
 	Days []time.Time
 	// Complete is false when the last day is not over.
 	Complete bool
@@ -45,7 +45,7 @@ type Range struct {
 	Routes     []PeriodVerdict `json:"routes"`
 }
 
-// CorrectedDay sums the corrections of a closed day. At is the last one.
+// CorrectedDay sums the corrections of a closed day. At is the time of the last one.
 type CorrectedDay struct {
 	Day string `json:"day"`
 	Correction

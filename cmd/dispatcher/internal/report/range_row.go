@@ -40,7 +40,7 @@ func (f *RangeFigures) rows(
 		figures, part := f.figures(same...), f.asked(same[0].Part)
 		for _, name := range figures.routes() {
 			route := newRouteDay(figures, name)
-			var verdict RouteVerdict // by tenant alone there may be thousands, and no row shows them
+			var verdict RouteVerdict // no row shows it without these dimensions
 			if f.by(ByRoute) || f.by(ByChannel) {
 				verdict = route.verdict()
 			}

@@ -91,7 +91,7 @@ func TestPeriodsAreThoseOfTheCalendar(t *testing.T) {
 
 // TestRowsHaveTheAgreedShareByTime of their period: version 2 was in force for a quarter of the
 // first day, and for all of the second. It is that of the route, so it is the same for each tenant.
-// It is left out by hour, and where rows are not by route and last by channel.
+// It is left out by hour, and unless rows are by route with the channel as the last dimension.
 func TestRowsHaveTheAgreedShareByTime(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)

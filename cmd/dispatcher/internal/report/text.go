@@ -158,7 +158,7 @@ func (p *page) CountryMatters() bool {
 	return p.Country != nil && (p.Blocked() || usesCountries(p.doc))
 }
 
-// CountryCode is the country of the number: "001" for one of the whole world, such as one of +979.
+// CountryCode is the country of the number; "001" for a number of no single country, as under +979.
 func (p *page) CountryCode() string { return *p.Country }
 
 // Blocked reports whether nothing is sent to the number.

@@ -107,7 +107,7 @@ func (p *page) ExcludedOtherwise() string {
 }
 
 // excluded lists channels with their exclusion reasons, grouped by reason. doc is the document that
-// the limits are of, nil when it is not known.
+// has the limits, nil when it is not known.
 func excluded(passed []Candidate, doc *config.Routing) string {
 	var order []string
 	channels := map[string][]string{}

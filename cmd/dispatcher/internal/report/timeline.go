@@ -47,7 +47,7 @@ const (
 )
 
 // timeline lists the events of a record in order of time. Of earlier waits only the duration is
-// recorded, so they are no events.
+// recorded, so they are not events.
 func (e *Explanation) timeline(r *ledger.Record) []Event {
 	m := &r.Message
 	out := []Event{e.received()}
@@ -211,7 +211,7 @@ func ending(r *ledger.Record) []Event {
 
 func spaced(word string) string { return strings.ReplaceAll(word, "_", " ") }
 
-// prefixed is a text behind its prefix; empty without the text.
+// prefixed is a text after its prefix; empty without the text.
 func prefixed(prefix, text string) string {
 	if text == "" {
 		return ""

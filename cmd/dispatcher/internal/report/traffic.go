@@ -37,14 +37,14 @@ type Traffic struct {
 	// WithoutCountry counts those whose number has no known country, if the document has rules or
 	// prices of countries.
 	WithoutCountry int64 `json:"without_country"`
-	// WithoutPayload counts messages of the day whose number and text were deleted. They are in no
-	// other figure, because the document cannot be applied to them.
+	// WithoutPayload counts messages of the day whose number and text were deleted, or may not be read
+	// by this login. They are in no other figure, because the document cannot be applied to them.
 	WithoutPayload int64 `json:"without_payload"`
 	// MissingKeys are the ids of the keys that the ByShare messages need.
 	MissingKeys []string `json:"missing_keys"`
-	// NotHonored are the settings of the document that this comparison ignores: they do not change
-	// a first choice, but can exclude it or stop the message. They are price_cap, senders and
-	// blocked.
+	// NotHonored are the settings of the document that this comparison ignores: they do not change a
+	// first choice, but can exclude it or stop the message. They are price_cap, senders, blocked,
+	// allowed and allowed_countries.
 	NotHonored []string       `json:"not_honored"`
 	Routes     []RouteTraffic `json:"routes"`
 }
@@ -163,7 +163,7 @@ func side(of map[string]*routeLoad, route string) *routeLoad {
 	return of[route]
 }
 
-// Skip counts a message whose payload was deleted.
+// Skip counts a message whose payload cannot be read.
 func (c *TrafficCounter) Skip() { c.traffic.WithoutPayload++ }
 
 // Add counts a message: what the document chooses for it, and what was recorded.

@@ -56,7 +56,7 @@ type WaterfallStep struct {
 	Costs    []MoveCost `json:"costs"`
 }
 
-// Steps that are no cause of a Move.
+// Causes of steps that are not causes of a Move.
 const (
 	// stepDraws is chance: drawn messages minus those expected by the effective shares.
 	stepDraws = "draws"

@@ -57,7 +57,7 @@ func (s *Sandbox) Routing() ([]byte, error) {
 	return out.Bytes(), encoder.Close()
 }
 
-// WriteRouting writes the document into a new file. It overwrites none, because that may be an
+// WriteRouting writes the document into a new file. It overwrites no existing file, which may be an
 // operator's own.
 func (s *Sandbox) WriteRouting(path string) error {
 	if path == "" {

@@ -142,7 +142,7 @@ func (w *writer) Known(leaves []byte) error {
 	return err
 }
 
-// Add adds a leaf for a message, unless the log has the same one.
+// Add adds a leaf for a row, unless the log has the same one.
 func (w *writer) Add(e *ledger.Evidence) error {
 	leaf := NewLeaf(e)
 	if known, found := w.known[e.Seq]; found && known == leaf {

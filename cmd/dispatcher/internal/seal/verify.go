@@ -15,10 +15,10 @@ const (
 	Outcome  = "outcome"  // its state does not follow from the one before
 )
 
-// Fault is a change of a message that the dispatcher did not make.
+// Fault is a change of a row that the dispatcher did not make.
 type Fault struct {
 	Seq  int64
-	ID   string // empty for a deleted message
+	ID   string // empty for a deleted row
 	What string
 	// Part is the part that differs, for Changed.
 	Part string
@@ -58,7 +58,7 @@ func Verify(sealed []Leaf, now *ledger.Evidence, looked time.Time) []Fault {
 	return faults
 }
 
-// follow returns the faults between two successive leaves of a message.
+// follow returns the faults between two successive leaves of a row.
 func follow(before, after *Leaf, now *ledger.Evidence) (faults []Fault) {
 	for p := range before.Parts[:ledger.PartLater] {
 		final := p == ledger.PartIntake || !before.Open

@@ -54,7 +54,7 @@ func unsent(o *ledger.RecentOutcome) bool {
 	return provider.Unready(o.Code)
 }
 
-// A finding needs at least someAnswers answers, of which at least a part of badAnswers is bad.
+// A finding needs at least someAnswers answers; badAnswers is the part of them that must be bad.
 const (
 	badAnswers  = 0.2
 	someAnswers = 20

@@ -69,8 +69,8 @@ func (cs *Counters) budgets(channel string, limits []admission.Limit) []Budget {
 	return out
 }
 
-// share is the order of the list. Without a top-up, a budget that messages wait for counts as full,
-// and any other as unused.
+// share is what the list is sorted by. Without a top-up, a budget that messages wait for counts as
+// full, and any other as unused.
 func (b *Budget) share() float64 {
 	switch {
 	case b.UsedShare != nil:

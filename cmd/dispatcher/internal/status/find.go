@@ -9,7 +9,7 @@ import (
 	"dispatcher/config"
 )
 
-// Figures from which on something is a Finding.
+// Figures at or above these are a Finding.
 const (
 	muchLag       = 10_000 // records in Kafka
 	longWait      = 10 * time.Minute
@@ -95,8 +95,9 @@ func (t *GuardTrip) words() string {
 		t.Seen, t.Hour.Format("15:04"), t.At.Format("15:04"), t.Usual, t.Days)
 }
 
-// findChannels lists what is wrong with the channels. A missed share stands beside the cause,
-// and alone only if none is known. A channel that carries what others do not has nothing wrong.
+// findChannels lists what is wrong with the channels. A missed share is added to the first finding
+// of its channel. Without such a finding it is one of its own, unless the channel carries too much
+// while another channel has a finding: it then carries what that one does not.
 func (n *Now) findChannels() (out []Finding) {
 	sick := false
 	each := make([][]Finding, len(n.Channels))

@@ -75,7 +75,7 @@ func TestTheOldestOfWhatWaitsIsShown(t *testing.T) {
 	var got []float64
 	for _, g := range n.Waiting {
 		if g.OldestSeconds == nil {
-			got = append(got, -1) // it came up after the ages were read
+			got = append(got, -1) // it appeared after the ages were read
 			continue
 		}
 		got = append(got, *g.OldestSeconds)

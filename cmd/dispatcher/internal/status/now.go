@@ -62,9 +62,9 @@ type Channel struct {
 	AgreedShare    *float64 `json:"agreed_share"`
 	EffectiveShare *float64 `json:"effective_share"`
 	CarriedShare   *float64 `json:"carried_share"`
-	// Rate is in attempts a second. Limit is the strictest of the channel's limits of at most a minute
-	// that count messages, of which each attempt takes one, in the same unit; null for none. Limits
-	// in segments and money count something else.
+	// Rate is in attempts a second, and so is Limit: the strictest of the channel's limits on messages
+	// with a window of at most a minute, of which each attempt takes one message; null for none.
+	// Limits in segments and money count something else.
 	Rate  float64  `json:"rate"`
 	Limit *float64 `json:"limit"`
 	// Throttled is the part of its rate that it may use after the provider asked to slow down; 1 for
@@ -86,8 +86,8 @@ type Channel struct {
 
 	share    report.ShareNow
 	answered map[string]int64 // attempts that left, by outcome
-	// receipts says that receipts are expected; awaited are accepted more than a minute ago, of which
-	// receipted have one.
+	// receipts says that receipts are expected. awaited counts messages that were accepted more than a
+	// minute ago, receipted those of them with a receipt.
 	receipts           bool
 	awaited, receipted int64
 }
@@ -95,7 +95,7 @@ type Channel struct {
 // Group is a group of waiting messages, and how long the oldest of them has waited, as in Lane.
 type Group struct {
 	Waiters
-	// OldestSeconds is null when the group has just come up or gone.
+	// OldestSeconds is null when the group appeared or disappeared between the reads of the database.
 	OldestSeconds *float64 `json:"oldest_seconds"`
 }
 

@@ -23,7 +23,7 @@ func (n *Now) Summaries() []Finding {
 	return out
 }
 
-// summary is the check of what, unless a finding of that check is there.
+// summary is the check of what. It warns if a finding has the name check, and points to that.
 func (n *Now) summary(what, words, check string) Finding {
 	if slices.ContainsFunc(n.Findings, func(f Finding) bool { return f.Check == check }) {
 		return Warned("summary of "+what, words, `see "`+check+`" below`)
