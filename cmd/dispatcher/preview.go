@@ -38,8 +38,8 @@ With --day or --against it also takes the messages of a day that has passed from
 tells what they would come to under the document: messages, segments and cost of each channel, and
 how many would have had another first choice. The draws are made again, each message's under its
 own key, with the keys of DISPATCHER_DRAW_KEY_FILE; a message whose key is not there is counted by
-the shares of the weights. It does not apply price_cap, senders, blocked and limits, which pass a
-drawn channel over. Nothing is applied and nothing is sent.`,
+the shares of the weights. It does not apply price_cap, senders, allowed, allowed_countries, blocked
+and limits, which pass a drawn channel over. Nothing is applied and nothing is sent.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			if f.file == "" {
@@ -256,7 +256,7 @@ func trafficSentences(t *report.Traffic) []string {
 	var gone []string
 	if t.WithoutPayload > 0 {
 		gone = []string{fmt.Sprintf("%d messages are not counted, because their numbers and texts "+
-			"are not kept any more.", t.WithoutPayload)}
+			"are not kept any more, or this login may not read them.", t.WithoutPayload)}
 	}
 	if t.Messages == 0 {
 		return append([]string{fmt.Sprintf("There is no message of %s for which a route was found.",

@@ -97,17 +97,16 @@ func parsed(v *ledger.RoutingVersion) (*config.Routing, error) {
 // closeDays closes the business days that are over, and corrects those closed before.
 func (d *days) closeDays(ctx context.Context) {
 	dates, err := d.reports.Unclosed(ctx, d.retention.Facts)
-	left := 0
-	for _, date := range dates {
-		var closed bool
-		if closed, err = d.closeDay(ctx, date); !closed {
-			left++
+	if err == nil {
+		left := len(dates)
+		for i := 0; i < len(dates) && err == nil; i++ {
+			var closed bool
+			if closed, err = d.closeDay(ctx, dates[i]); closed {
+				left--
+			}
 		}
-		if err != nil {
-			break
-		}
+		d.metrics.unclosed.Set(float64(left))
 	}
-	d.metrics.unclosed.Set(float64(left))
 	if err != nil && ctx.Err() == nil {
 		d.trouble("closing of days", err)
 	}

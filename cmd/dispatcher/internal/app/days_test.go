@@ -129,7 +129,8 @@ func TestDaysAreClosedInTheBackground(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.routing = broken(t).Routing
-	if days, unclosed := closed(); days != 0 || unclosed != 1 || len(troubles) != 1 {
+	// the first one fails, and the others are not tried
+	if days, unclosed := closed(); days != 0 || unclosed < 2 || len(troubles) != 1 {
 		t.Errorf("%d days are closed, %d are not; troubles: %v", days, unclosed, troubles)
 	}
 	d.routing = l.Routing
@@ -137,7 +138,7 @@ func TestDaysAreClosedInTheBackground(t *testing.T) {
 		`drop table dispatcher.choice_figures cascade`); err != nil {
 		t.Fatal(err)
 	}
-	if days, unclosed := closed(); days != 0 || unclosed != 1 || len(troubles) != 2 {
+	if days, unclosed := closed(); days != 0 || unclosed < 2 || len(troubles) != 2 {
 		t.Errorf("%d days are closed, %d are not; troubles: %v", days, unclosed, troubles)
 	}
 }

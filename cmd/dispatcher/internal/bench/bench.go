@@ -25,8 +25,8 @@ type Config struct {
 	// History is how many messages of 60 past days the dispatcher's ledger holds beforehand; 0 for an
 	// empty ledger.
 	History int
-	// Profile is a folder for a CPU profile of each process that works off a backlog, and for a list
-	// of what its statements cost in PostgreSQL; none if empty.
+	// Profile is a folder for a CPU profile of each run over a backlog, of one of its processes, and
+	// for a list of what its statements cost in PostgreSQL; none if empty.
 	Profile string
 	// Step is called with the name of each step.
 	Step func(what string)
