@@ -206,9 +206,13 @@ func TestFullWindowBlocksUntilASlotIsFree(t *testing.T) {
 	go func() { first <- sendMany(c, 2, 2) }()
 	tier.Eventually(t, "the window is full", func() bool { return len(srv.Submits()) == 2 })
 
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if r := c.Send(ctx, submission(2)); r.Outcome != provider.Refused || r.Code != "window_full" {
+	third := make(chan provider.Result, 1)
+	go func() { third <- c.Send(ctx, submission(2)) }()
+	tier.Eventually(t, "the third waits", func() bool { return c.pool.waits() == 1 })
+	cancel()
+	if r := <-third; r.Outcome != provider.Refused || r.Code != "window_full" {
 		t.Errorf("third message: %+v", r)
 	}
 	fourth := make(chan provider.Result, 1)

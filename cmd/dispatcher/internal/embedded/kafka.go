@@ -197,8 +197,11 @@ func lockFolder(folder string) (*lock, error) {
 	return nil, errors.Join(err, file.Close())
 }
 
-// release unlocks the folder. The file stays, because another process may have just locked it.
+// release unlocks the folder. The file stays, because another process may have just locked it. To
+// close the file is not enough: a child that this process is starting has it open until its exec.
 func (l *lock) release() error {
-	l.once.Do(func() { l.err = l.file.Close() })
+	l.once.Do(func() {
+		l.err = errors.Join(syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN), l.file.Close())
+	})
 	return l.err
 }
