@@ -240,7 +240,7 @@ func TestSendSaysWhatIsWrongWithItsArguments(t *testing.T) {
 		"unknown country": {
 			[]string{setting},
 			[]string{"--to", "+447700900123", "--text", "x", "--default-region", "XQ"},
-			"no country code",
+			"not a country code",
 		},
 		"no brokers": {
 			[]string{"A=b"},

@@ -143,7 +143,7 @@ func TestAPlanThatMakesNoSenseIsRefusedWithItsFaults(t *testing.T) {
 		`carriers: [{provider: smpp, profile: {reject: 0.7, lose: 1}}]`: "more than all",
 		`carriers: [{provider: smpp, profile: {delay: 1s}}]`:            "delay",
 		`carriers: [{provider: smpp, port: 1}]`:                         "port",
-		`profile: {latency: quick}`:                                     "no duration such as 20ms",
+		`profile: {latency: quick}`:                                     "not a duration such as 20ms",
 		`carriers: [{provider: smpp, profile: {reject: .nan}}]`:         "not between",
 	} {
 		_, err := ParsePlan([]byte(text), Usual())
