@@ -80,9 +80,9 @@ func throttleIsThrottled(t testing.TB, h Harness) {
 	wantLogged(t, in, s, 1)
 }
 
-// lostReplyIsUnknown waits for an answer until its deadline. On a busy machine the deadline may pass
-// while the message is on its way: then the outcome is unknown, too, and the peer may never read the
-// message. It begins again with twice the time.
+// lostReplyIsUnknown waits for an answer until its deadline. On a busy machine the deadline may
+// pass while the message is on its way. Then the outcome is unknown too, and the peer may never
+// read the message. It begins again with twice the time.
 func lostReplyIsUnknown(t testing.TB, h Harness) {
 	for ; ; h.Deadline = 2 * h.deadline() {
 		in, s := start(t, h, Always(Lose)), submission(4)
