@@ -89,15 +89,17 @@ func (s *stage) holdAnswers() (answer func()) {
 	return func() { close(hold) }
 }
 
-// killBusiest kills the process that has claimed the most messages since no carrier answers: none
-// of these can be settled any more.
+// killBusiest kills the process with the most attempts that cannot be settled any more: those that
+// were claimed since no carrier answers. If no process can claim more, that is every attempt that
+// is still open two seconds later: the carriers answered sooner.
 func (s *stage) killBusiest(processes []*process) (killed *process) {
 	s.t.Helper()
 	since := queryOne[time.Time](s.t, s.postgres, `select clock_timestamp()`)
 	tier.Within(s.t, stepTimeout, "a process has attempts under way", func() bool {
 		busiest := query(s.t, s.postgres, pgx.RowTo[int64],
 			`
-				select instance from dispatcher.attempts where outcome is null and claimed_at > $1
+				select instance from dispatcher.attempts where outcome is null
+				  and (claimed_at > $1 or clock_timestamp() > $1 + interval '2 seconds')
 				group by instance order by count(*) desc limit 1`, since)
 		for _, p := range processes {
 			if len(busiest) > 0 &&
