@@ -76,8 +76,7 @@ import (
 type Config struct {
 	// URL is a libpq URL or key=value string. It is never repeated in an error.
 	URL string
-	// MaxConns bounds the connections for claims and settlements. 0 means 4; more are no faster,
-	// because claims then wait for the locks of the counters. Up to eight more connections serve
+	// MaxConns bounds the connections for claims and settlements; 0 means 4. Up to eight more serve
 	// reports (three), the two publishers, the watch on the routing, the identity and the heartbeat;
 	// maintenance and audits open others while they run.
 	MaxConns int
@@ -87,7 +86,7 @@ type Config struct {
 	Tracer pgx.QueryTracer
 }
 
-// defaultMaxConns is enough for two claims and two settlements at a time.
+// defaultMaxConns is enough for commands, and for two claims and two settlements at a time.
 const defaultMaxConns = 4
 
 // Ledger holds the stores on one database, and their connections. It is safe for concurrent use.

@@ -97,10 +97,9 @@ func (s *stage) killBusiest(processes []*process) (killed *process) {
 	since := queryOne[time.Time](s.t, s.postgres, `select clock_timestamp()`)
 	tier.Within(s.t, stepTimeout, "a process has attempts under way", func() bool {
 		busiest := query(s.t, s.postgres, pgx.RowTo[int64],
-			`
-				select instance from dispatcher.attempts where outcome is null
-				  and (claimed_at > $1 or clock_timestamp() > $1 + interval '2 seconds')
-				group by instance order by count(*) desc limit 1`, since)
+			`select instance from dispatcher.attempts where outcome is null
+			  and (claimed_at > $1 or clock_timestamp() > $1 + interval '2 seconds')
+			group by instance order by count(*) desc limit 1`, since)
 		for _, p := range processes {
 			if len(busiest) > 0 &&
 				strings.Contains(p.out.String(), fmt.Sprintf(`"instance":%d,`, busiest[0])) {

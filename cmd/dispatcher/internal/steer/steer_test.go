@@ -277,11 +277,9 @@ func TestHealthReturnsToRestAndLeavesNoEffect(t *testing.T) {
 		_, doc := r.current()
 		seen = append(seen, effective(doc)["c"])
 	}
-	r.logged("info", "health: default: c 45 -> "+"60") // recovery is not a warning
-	want := []string{
-		"30", "45", "60", "60", "60", "60", "60", "60", "60",
-		"60",
-	} // two minutes without errors, then a step a minute
+	r.logged("info", "health: default: c 45 -> 60") // recovery is not a warning
+	// Two minutes without errors, then a step a minute.
+	want := []string{"30", "45", "60", "60", "60", "60", "60", "60", "60", "60"}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Error(diff)
 	}
