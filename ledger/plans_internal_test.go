@@ -48,11 +48,15 @@ func TestHotStatementsReadADayByItsKeys(t *testing.T) {
 	if byKeys(genericPlan(t, conn, `select from dispatcher.attempts where channel = $1`)) {
 		t.Error("a scan of all days passes")
 	}
+	if _, err := conn.Exec(t.Context(), `select dispatcher.make_day(20000);
+		select dispatcher.move_receipts(20000, 0)`); err != nil {
+		t.Fatal(err)
+	}
 	for name, sql := range map[string]string{
 		"ids": insertIDs[0], "ids of an odd turn": insertIDs[1], "ids again": insertIDsAgain[0],
 		"opt-outs": selectOptedOut, "pending": selectPending, "receipts": mergeReceipts,
 		"parts": readParts, "overdue": pickDue, "look at": fallDue, "affected": selectAffected,
-		"contents": selectDigests,
+		"contents": selectDigests, "moved": selectMoved,
 	} {
 		if got := genericPlan(t, conn, sql); allDays.MatchString(got) {
 			t.Errorf("%s:\n%s", name, got)
@@ -143,7 +147,7 @@ func genericPlan(t *testing.T, conn *pgx.Conn, sql string) string {
 var (
 	partitionScan = regexp.MustCompile(`Scan .*on (messages|payloads|attempts)_\d{8} .*\n.*`)
 	// allDays is a scan of a table that holds all days.
-	allDays      = regexp.MustCompile(`Seq Scan on (receipts|due|held|awaited|opt_outs|(past_)?ids_\d+)\b`)
+	allDays      = regexp.MustCompile(`Seq Scan on (receipts|due|held|awaited|opt_outs|(past_)?ids_\d+|past_receipts_\d+)\b`)
 	keyCondition = regexp.MustCompile(`(Index|Recheck) Cond: \(+(message_seq|seq|claimed_at) `)
 )
 

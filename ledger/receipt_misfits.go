@@ -38,8 +38,8 @@ type MisfitReceipt struct {
 // misfitReceipts compares the receipts and the attempts of messages received from @from to @to,
 // whose numbers lie between @low and @high.
 //
-// A provider may use an id again; the row of receipts then goes to the newer message. So
-// MisfitState and MisfitDelivered leave out attempts whose reference has a row of another message.
+// A provider may use an id again; the row of receipts then goes to the other message. So
+// MisfitState and MisfitDelivered leave out messages that lost one.
 const misfitReceipts = `
 	with day as materialized (
 	  select seq, id from facts.stored_messages
@@ -48,6 +48,7 @@ const misfitReceipts = `
 	  select d.id, r.message_seq, r.attempt, r.part, r.channel,
 	    split_part(r.reference, ' ', 1) as reference, r.state, r.received_at
 	  from day d join facts.receipts r on r.message_seq = d.seq
+	  where r.message_seq > @low and r.message_seq < @high
 	), tried as materialized (
 	  select d.id, a.message_seq, a.attempt, a.channel, a.outcome, a.provider_reference, a.claimed_at,
 	    a.receipt_state, a.delivered_at
@@ -56,9 +57,7 @@ const misfitReceipts = `
 	), kept as (
 	  select t.* from tried t
 	  where t.receipt_state in ('delivered', 'undelivered') and not exists (
-	    select from unnest(string_to_array(t.provider_reference, ' ')) ref
-	    join facts.receipts r on r.channel = t.channel and r.reference = ref
-	    where r.message_seq <> t.message_seq)
+	    select from facts.reused_references u where u.seq = t.message_seq)
 	)
 	select c.id, c.attempt, 'channel', c.channel from came c
 	where not exists (select from tried t where t.message_seq = c.message_seq

@@ -257,6 +257,11 @@ const readParts = `
 	from dispatcher.receipts r where r.message_seq = any($1)
 	order by r.message_seq, r.attempt, r.part, r.channel, r.reference`
 
+// selectMoved are those of some messages whose receipts have moved.
+const selectMoved = `
+	select array_agg(g.seq) from unnest($1::bigint[]) as g(seq)
+	where exists (select from dispatcher.past_receipts p where p.message_seq = g.seq offset 0)`
+
 // fallDue takes rows of awaited that are due and returns how many. It sets look_at of the rows of
 // receipts that have been due since then, so that pickDue finds them. It skips locked rows of
 // awaited. It waits for locked rows of receipts, because nothing else would set their look_at. The

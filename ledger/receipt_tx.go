@@ -61,13 +61,36 @@ func (t *receiptTx) lockMessages(ctx context.Context, seqs []int64) error {
 	if err := t.conn.SendBatch(ctx, batch).Close(); err != nil {
 		return err
 	}
-	others := t.setPlain()
-	if len(others) == 0 {
+	if others := t.setPlain(); len(others) > 0 {
+		batch = &pgx.Batch{}
+		t.queueReads(batch, lockMessageRows, others)
+		if err := t.conn.SendBatch(ctx, batch).Close(); err != nil {
+			return err
+		}
+	}
+	return t.leaveOutMoved(ctx)
+}
+
+// leaveOutMoved leaves out the messages whose receipts have moved to past_receipts: what comes for
+// them is stored and changes nothing. It looks after the receipts were read. So those of a message
+// that is not left out were all there.
+func (t *receiptTx) leaveOutMoved(ctx context.Context) error {
+	var old, moved []int64
+	for i := range t.statuses {
+		if c := &t.statuses[i].closing; DayAt(c.At)-DayOf(c.Seq) >= receiptsStay {
+			old = append(old, c.Seq)
+		}
+	}
+	if old == nil {
 		return nil
 	}
-	batch = &pgx.Batch{}
-	t.queueReads(batch, lockMessageRows, others)
-	return t.conn.SendBatch(ctx, batch).Close()
+	if err := t.conn.QueryRow(ctx, selectMoved, old).Scan(&moved); err != nil {
+		return err
+	}
+	t.statuses = slices.DeleteFunc(t.statuses, func(s receiptStatus) bool {
+		return slices.Contains(moved, s.closing.Seq)
+	})
+	return nil
 }
 
 // queueReads reads messages, by readMessageRows or lockMessageRows, and their parts.

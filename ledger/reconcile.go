@@ -136,8 +136,9 @@ const readOurs = `
 	from ours, unnest(refs) ref;
 	insert into refs
 	select o.nr, r.reference, greatest(o.segments, 1)
-	from ours o join facts.receipts r on r.message_seq = o.seq and r.attempt = o.attempt
-	where o.outcome is distinct from 'accepted' and r.channel = @channel
+	from ours o cross join lateral (select reference from facts.receipts
+	  where message_seq = o.seq and attempt = o.attempt and channel = @channel offset 0) r
+	where o.outcome is distinct from 'accepted'
 	  and position(' ' in r.reference) = 0 and r.reference <> all (coalesce(o.refs, '{}'));
 	analyze ours; analyze refs;
 	create temporary table pairs (nr bigint, line integer, sure boolean);`

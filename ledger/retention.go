@@ -49,6 +49,8 @@ type Kept struct {
 	// Made are days that got partitions. Indexed are days whose messages can now be found by id after
 	// the tables of ids have forgotten the id.
 	Made, Indexed []Day
+	// Receipts is how many receipts were moved to the partitions of their days.
+	Receipts int64
 	// Turned: the tables of ids were switched, and the older one was emptied.
 	Turned bool
 	// Payloads are days whose payloads were dropped, Facts days that were dropped altogether.
@@ -62,7 +64,7 @@ type Kept struct {
 
 // Any reports whether anything was done.
 func (k *Kept) Any() bool {
-	return k.Turned || k.Late > 0 || len(k.Made)+len(k.Indexed)+len(k.Payloads)+len(k.Facts) > 0
+	return k.Turned || k.Late+k.Receipts > 0 || len(k.Made)+len(k.Indexed)+len(k.Payloads)+len(k.Facts) > 0
 }
 
 // LivingDay is a day that is kept because some of its messages have not ended. Living is how many.
@@ -87,6 +89,7 @@ const keepSettings = `
 //   - summarise the index on claimed_at
 //   - switch the tables of ids
 //   - drop payloads and facts that are older than r
+//   - move receipts of past days to partitions
 //   - remove cancellations of messages that did not come
 //
 // Any number of instances may call it at any time: one of them does the work, the others return at
@@ -119,6 +122,7 @@ func (s *Days) Keep(ctx context.Context, r Retention) (kept Kept, err error) {
 		wrap("summarise attempts", k.summarise(ctx)),
 		wrap("turn the tables of ids", k.turnIDs(ctx)),
 		wrap("drop old days", k.dropFacts(ctx)),
+		wrap("move receipts of past days", k.moveReceipts(ctx)),
 		wrap("drop old payloads", k.dropPayloads(ctx)),
 		wrap("drop late payloads", k.dropLate(ctx)),
 		wrap("remove pending cancellations", k.dropPending(ctx)))
@@ -219,6 +223,38 @@ func (k *keeper) indexIDs(ctx context.Context) error {
 			return err
 		}
 		k.done.Indexed = append(k.done.Indexed, day)
+	}
+	return nil
+}
+
+// receiptsStay is for how many days, at least, receipts stay in the table in which new ones find
+// them. See dispatcher.move_receipts.
+const receiptsStay = 14
+
+// withReceipts are the days of which receipts may move.
+const withReceipts = `
+	select day from dispatcher.days d
+	where receipts_move and not dropping
+	  and day < dispatcher.day_at(clock_timestamp() - make_interval(days => $1))
+	  and exists (select from dispatcher.receipts r where r.message_seq >= dispatcher.first_of(d.day)
+	    and r.message_seq < dispatcher.first_of(d.day + 1) offset 0)
+	order by day`
+
+// moveReceipts moves receipts that no longer change to the partitions of their days.
+func (k *keeper) moveReceipts(ctx context.Context) error {
+	days, err := k.days(ctx, withReceipts, receiptsStay)
+	if err != nil {
+		return err
+	}
+	for _, day := range days {
+		for after := new(day.first() - 1); after != nil; {
+			var moved int64
+			if err := k.conn.QueryRow(ctx, `select upto, moved from dispatcher.move_receipts($1, $2)`,
+				day, *after).Scan(&after, &moved); err != nil {
+				return err
+			}
+			k.done.Receipts += moved
+		}
 	}
 	return nil
 }

@@ -217,7 +217,7 @@ func (k *keeper) drop(ctx context.Context, day Day) error {
 	if err := k.sweep(ctx, day); err != nil {
 		return err
 	}
-	for _, table := range []string{"payloads", "attempts", "past_ids", "messages"} {
+	for _, table := range []string{"payloads", "attempts", "past_receipts", "past_ids", "messages"} {
 		if err := k.dropPartition(ctx, table, day); err != nil {
 			return err
 		}
@@ -233,11 +233,12 @@ func (k *keeper) drop(ctx context.Context, day Day) error {
 }
 
 // sweeps delete, in batches of dropChunk, the rows that refer to messages of a day in tables that
-// have no daily partitions, and return how many. Receipts and ambiguities are history, which only a
-// function of the owner deletes.
+// have no daily partitions, and return how many. The first three are history, which only a function
+// of the owner deletes.
 var sweeps = []string{
 	`select dispatcher.drop_references('receipts', $1)`,
 	`select dispatcher.drop_references('ambiguous', $1)`,
+	`select dispatcher.drop_references('reused_references', $1)`,
 	`with gone as (
 		delete from dispatcher.held where ctid = any(array(select ctid from dispatcher.held
 		where message_seq >= dispatcher.first_of($1) and message_seq < dispatcher.first_of($1 + 1)

@@ -77,7 +77,8 @@ func (s *Days) Sizes(ctx context.Context) (map[string]int64, error) {
 	found, err := rows(ctx, s.db, pgx.RowToStructByPos[size], `
 		select case when relname ~ '^(messages|payloads|attempts)_[0-9]{8}$'
 		    then split_part(relname, '_', 1)
-		  when relname ~ '^ids_[01]$' then 'ids' when relname = 'receipts' then relname::text
+		  when relname ~ '^ids_[01]$' then 'ids'
+		  when relname ~ '^(receipts|past_receipts_[0-9]{8})$' then 'receipts'
 		  else 'other' end, coalesce(sum(pg_total_relation_size(oid)), 0)::bigint
 		from pg_class where relnamespace = 'dispatcher'::regnamespace and relkind = 'r'
 		group by 1`)

@@ -5,6 +5,7 @@ package past
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,8 +15,12 @@ import (
 // Days is how many days are filled, without today.
 const Days = 60
 
-// keptDays is how many of them still have their ids and payloads.
-const keptDays = 7
+// keptDays is how many of them still have their ids and payloads, and movedDays how many days back
+// the last one is whose receipts have moved to their partition.
+const (
+	keptDays  = 7
+	movedDays = 15
+)
 
 // old is the number, the envelope and the salt of message i of a day d.
 const old = `lateral (select '+4477' || lpad((i % 100000000)::text, 8, '0') as number) n,
@@ -42,19 +47,26 @@ var fillDay = [...]string{
 	`insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome,
 	   provider_reference, provider_code, segments, price_micros, currency, claimed_at, settled_at,
 	   delivered_at, receipt_at, receipt_state, instance, answers)
-	 select m.seq, 1, m.first_choice, 'first_choice', 'accepted', to_hex(m.seq), '0', 1, 30000,
-	   'EUR', m.received_at, m.received_at, m.finished_at, m.finished_at, 'delivered', 0, 1
+	 select m.seq, 1, m.first_choice, 'first_choice', 'accepted', left(md5(m.seq::text), 16), '0',
+	   1, 30000, 'EUR', m.received_at, m.received_at, m.finished_at, m.finished_at, 'delivered', 0, 1
 	 from dispatcher.messages m where dispatcher.day_of(m.seq) = dispatcher.day_at(now()) - $1::int
 	   and m.seq > dispatcher.first_of(dispatcher.day_at(now()) - $1::int)
 	   and m.seq <= dispatcher.first_of(dispatcher.day_at(now()) - $1::int) + $2::int`,
-	`insert into dispatcher.receipts (channel, reference, message_seq, attempt, part, state,
+}
+
+// fillReceipts stores the receipts of such a day, in a table to which makeMoved adds the partition
+// of the day if it is one of those whose receipts have moved.
+const (
+	makeMoved = `select $2::int, dispatcher.move_receipts(dispatcher.day_at(now()) - $1::int, 0)`
+
+	fillReceipts = `insert into dispatcher.%s (channel, reference, message_seq, attempt, part, state,
 	   received_at)
 	 select a.channel, a.provider_reference, a.message_seq, 1, 1, 'delivered', a.receipt_at
 	 from dispatcher.attempts a
 	 where a.message_seq > dispatcher.first_of(dispatcher.day_at(now()) - $1::int)
 	   and a.message_seq <= dispatcher.first_of(dispatcher.day_at(now()) - $1::int) + $2::int
-	 order by 1, 2`,
-}
+	 order by a.message_seq`
+)
 
 // fillKept stores the ids and payloads of such a day.
 var fillKept = [...]string{
@@ -87,7 +99,12 @@ func Fill(ctx context.Context, url string, messages int, step func(string)) erro
 		if back%10 == 0 {
 			step(fmt.Sprintf("%d of %d days of history", Days-back, Days))
 		}
-		statements := fillDay[:]
+		statements := slices.Clone(fillDay[:])
+		if back >= movedDays {
+			statements = append(statements, makeMoved, fmt.Sprintf(fillReceipts, "past_receipts"))
+		} else {
+			statements = append(statements, fmt.Sprintf(fillReceipts, "receipts"))
+		}
 		if back <= keptDays {
 			statements = append(statements, fillKept[:]...)
 		}

@@ -99,7 +99,8 @@ grant select on all tables in schema facts to dispatcher_app;
 grant usage on sequence dispatcher.message_numbers to dispatcher_app;
 grant execute on function dispatcher.make_days, dispatcher.index_ids, dispatcher.summarise,
   dispatcher.drop_day, dispatcher.forget_day, dispatcher.release_dead, dispatcher.drop_references,
-  dispatcher.drop_early_receipts, dispatcher.drop_denied_receipts to dispatcher_app;
+  dispatcher.drop_early_receipts, dispatcher.drop_denied_receipts,
+  dispatcher.move_receipts to dispatcher_app;
 
 -- Messages and attempts: progress and outcome can be updated, and so can the plan, because a
 -- waiting message is planned again. No row can be deleted: drop_day drops whole days.

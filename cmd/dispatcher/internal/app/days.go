@@ -88,9 +88,10 @@ func (d *days) keep(ctx context.Context) {
 	d.metrics.dropped.WithLabelValues("facts").Add(float64(len(kept.Facts)))
 	if kept.Any() {
 		d.log.Info().Strs("made", texts(kept.Made)).Strs("indexed", texts(kept.Indexed)).
-			Bool("ids_turned", kept.Turned).Strs("payloads_dropped", texts(kept.Payloads)).
-			Int64("late_payloads_dropped", kept.Late).Strs("dropped", texts(kept.Facts)).
-			Strs("skipped", texts(kept.Skipped)).Msg("days of the ledger were made or dropped")
+			Int64("receipts_moved", kept.Receipts).Bool("ids_turned", kept.Turned).
+			Strs("payloads_dropped", texts(kept.Payloads)).Int64("late_payloads_dropped", kept.Late).
+			Strs("dropped", texts(kept.Facts)).Strs("skipped", texts(kept.Skipped)).
+			Msg("days of the ledger were made or dropped")
 	}
 	if err != nil && ctx.Err() == nil {
 		d.trouble("days", err)
