@@ -51,6 +51,7 @@ func TestReceiptsMoveWhenOnlyAReceiptCanChangeTheirMessage(t *testing.T) {
 	k.message(t, "received-late", 40, ended)
 	k.received(t, "received-late", fortnight-hour)
 	k.message(t, "awaited", 40, never)
+	k.received(t, "awaited", ended)
 	unknown := k.message(t, "unknown", 40, ended)
 	k.exec(t, `update dispatcher.attempts set outcome = 'unknown' where message_seq = $1`, unknown)
 	again := k.message(t, "sent-again", 40, never)
