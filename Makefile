@@ -13,7 +13,7 @@ help: ## list the targets
 build: ## build the dispatcher into bin/
 	$(GO) build -ldflags "-X main.version=$(VERSION)" -o $(BIN)/dispatcher ./cmd/dispatcher
 
-test: ## run the fast tests: every guarantee, in three to four minutes on two cores
+test: ## run the fast tests: every guarantee, in two to three minutes on two cores
 	$(GO) test ./...
 
 long: ## run every test in full, with fresh seeds
