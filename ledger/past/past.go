@@ -99,21 +99,30 @@ func Fill(ctx context.Context, url string, messages int, step func(string)) erro
 		if back%10 == 0 {
 			step(fmt.Sprintf("%d of %d days of history", Days-back, Days))
 		}
-		statements := slices.Clone(fillDay[:])
-		if back >= movedDays {
-			statements = append(statements, makeMoved, fmt.Sprintf(fillReceipts, "past_receipts"))
-		} else {
-			statements = append(statements, fmt.Sprintf(fillReceipts, "receipts"))
-		}
-		if back <= keptDays {
-			statements = append(statements, fillKept[:]...)
-		}
-		for _, sql := range statements {
-			if _, err := conn.Exec(ctx, sql, back, messages/Days); err != nil {
-				return fmt.Errorf("fill the ledger: %w", err)
-			}
+		if err := FillDay(ctx, conn, back, messages/Days, back >= movedDays); err != nil {
+			return err
 		}
 	}
 	_, err = conn.Exec(ctx, `vacuum (freeze, analyze)`)
 	return err
+}
+
+// FillDay stores that many messages of the day so many days back. moved says whether their receipts
+// have moved to their partition.
+func FillDay(ctx context.Context, conn *pgx.Conn, back, messages int, moved bool) error {
+	statements := slices.Clone(fillDay[:])
+	if moved {
+		statements = append(statements, makeMoved, fmt.Sprintf(fillReceipts, "past_receipts"))
+	} else {
+		statements = append(statements, fmt.Sprintf(fillReceipts, "receipts"))
+	}
+	if back <= keptDays {
+		statements = append(statements, fillKept[:]...)
+	}
+	for _, sql := range statements {
+		if _, err := conn.Exec(ctx, sql, back, messages); err != nil {
+			return fmt.Errorf("fill the ledger: %w", err)
+		}
+	}
+	return nil
 }
