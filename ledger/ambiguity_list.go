@@ -150,7 +150,7 @@ func (s *Ambiguities) Contradictions(
 		  a.contradicted_at, m.state, m.possible_duplicate
 		from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
 		left join lateral (
-		  select nullif(split_part(r.reference, ' ', 1), '') as reference from dispatcher.receipts r
+		  select nullif(split_part(r.reference, ' ', 1), '') as reference from dispatcher.all_receipts r
 		  where r.message_seq = a.message_seq and r.attempt = a.attempt and r.part is null
 		    and r.state = 'delivered'
 		  order by r.received_at limit 1) r on true

@@ -327,7 +327,7 @@ func TestExpiryDeletesNothingThatIsKept(t *testing.T) {
 			t.Errorf("left are %s, want %s", got, want)
 		}
 	}
-	for _, kind := range []string{"receipts", "ambiguous"} {
+	for _, kind := range []string{"receipts", "ambiguous", "reused_references"} {
 		sql := fmt.Sprintf(`select dispatcher.drop_references('%s', dispatcher.day_at(now()) - `, kind)
 		refused(t, app, sql+`3)`)   // kept by the owner
 		refused(t, app, sql+`120)`) // old, but not on its way out
@@ -377,7 +377,7 @@ func TestExpiryDeletesNothingThatIsKept(t *testing.T) {
 	for _, role := range []string{"dispatcher_finance", "dispatcher_auditor"} {
 		if scalar[bool](t, k.db, `select bool_or(has_function_privilege($1, p.oid, 'execute'))
 			from pg_proc p where p.proname in ('drop_references', 'drop_early_receipts',
-			'drop_denied_receipts')`, role) {
+			'drop_denied_receipts', 'move_receipts')`, role) {
 			t.Errorf("%s may call one of the functions", role)
 		}
 	}

@@ -57,7 +57,7 @@ const misfitReceipts = `
 	), kept as (
 	  select t.* from tried t
 	  where t.receipt_state in ('delivered', 'undelivered') and not exists (
-	    select from facts.reused_references u where u.seq = t.message_seq)
+	    select from facts.reused_references u where u.seq = t.message_seq offset 0)
 	)
 	select c.id, c.attempt, 'channel', c.channel from came c
 	where not exists (select from tried t where t.message_seq = c.message_seq

@@ -116,8 +116,8 @@ var expectReceipts = ofDay(`
 // Usually all receipts are about existing rows. Then these are updated plainly, because "on
 // conflict" locks each row first, which writes 54 more bytes of WAL. They are updated in the order
 // of met: "= any" leaves the planner no other join than looking each row up. A row that was deleted
-// meanwhile, because its time was over, needs no receipt. Both parts, moved and recorded, merge by
-// the same rule.
+// or moved meanwhile, because its time was over, needs no receipt. Both parts, moved and recorded,
+// merge by the same rule.
 const mergeReceipts = `
 	with given as (
 	  select g.channel collate "C" as channel, g.reference collate "C" as reference,
@@ -257,7 +257,8 @@ const readParts = `
 	from dispatcher.receipts r where r.message_seq = any($1)
 	order by r.message_seq, r.attempt, r.part, r.channel, r.reference`
 
-// selectMoved are those of some messages whose receipts have moved.
+// selectMoved are those of some messages whose receipts have moved. It is sent for old messages
+// only.
 const selectMoved = `
 	select array_agg(g.seq) from unnest($1::bigint[]) as g(seq)
 	where exists (select from dispatcher.past_receipts p where p.message_seq = g.seq offset 0)`

@@ -71,9 +71,9 @@ func (t *receiptTx) lockMessages(ctx context.Context, seqs []int64) error {
 	return t.leaveOutMoved(ctx)
 }
 
-// leaveOutMoved leaves out the messages whose receipts have moved to past_receipts: what comes for
-// them is stored and changes nothing. It looks after the receipts were read. So those of a message
-// that is not left out were all there.
+// leaveOutMoved leaves out the messages whose receipts have moved to past_receipts: one that comes
+// later changes nothing. It looks after the receipts were read. So those of a message that is not
+// left out were all there.
 func (t *receiptTx) leaveOutMoved(ctx context.Context) error {
 	var old, moved []int64
 	for i := range t.statuses {

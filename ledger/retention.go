@@ -122,9 +122,9 @@ func (s *Days) Keep(ctx context.Context, r Retention) (kept Kept, err error) {
 		wrap("summarise attempts", k.summarise(ctx)),
 		wrap("turn the tables of ids", k.turnIDs(ctx)),
 		wrap("drop old days", k.dropFacts(ctx)),
-		wrap("move receipts of past days", k.moveReceipts(ctx)),
 		wrap("drop old payloads", k.dropPayloads(ctx)),
 		wrap("drop late payloads", k.dropLate(ctx)),
+		wrap("move receipts of past days", k.moveReceipts(ctx)),
 		wrap("remove pending cancellations", k.dropPending(ctx)))
 }
 
@@ -231,11 +231,13 @@ func (k *keeper) indexIDs(ctx context.Context) error {
 // them. See dispatcher.move_receipts.
 const receiptsStay = 14
 
-// withReceipts are the days of which receipts may move.
+// withReceipts are the days of which receipts may move. Each is looked at once a day: most rows
+// move the first time.
 const withReceipts = `
 	select day from dispatcher.days d
 	where receipts_move and not dropping
 	  and day < dispatcher.day_at(clock_timestamp() - make_interval(days => $1))
+	  and coalesce(receipts_looked_at < clock_timestamp() - interval '1 day', true)
 	  and exists (select from dispatcher.receipts r where r.message_seq >= dispatcher.first_of(d.day)
 	    and r.message_seq < dispatcher.first_of(d.day + 1) offset 0)
 	order by day`

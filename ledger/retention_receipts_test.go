@@ -120,11 +120,14 @@ func TestAReceiptAfterTheOthersMovedChangesNothing(t *testing.T) {
 	apply(t, k.l, ledger.ChannelSpec{Name: "a", ActiveMax: 1000})
 	const ended = fortnight + hour
 	seqs := map[string]int64{}
-	for id, age := range map[string]int{"moved": 15, "stayed": 14} {
+	for id, age := range map[string]int{"moved": 15, "without-key": 15, "stayed": 14} {
 		seqs[id] = k.withoutReceipt(t, id, age, ended)
 	}
 	k.keep(t, week)
 	for id, seq := range seqs {
+		if id == "without-key" {
+			continue
+		}
 		r := receipt("ref-"+id, provider.Delivered)
 		r.Seq, r.Attempt = seq, 1
 		if _, err := k.l.Receipts.Receive(t.Context(), []ledger.Receipt{r}, nil); err != nil {
@@ -144,11 +147,17 @@ func TestAReceiptAfterTheOthersMovedChangesNothing(t *testing.T) {
 	if err != nil || got.Matched+got.Early != 0 {
 		t.Errorf("the receipt again: %+v, %v", got, err)
 	}
-	if got := k.receipts(t, "audit.receipts"); got != "ref-moved ref-moved ref-stayed" {
+	if got := k.receipts(t, "audit.receipts"); got != "ref-moved ref-moved "+
+		"ref-stayed ref-without-key" {
 		t.Errorf("there are %s", got)
+	}
+	if got, err := k.l.Receipts.Receive(t.Context(), []ledger.Receipt{
+		receipt("ref-without-key", provider.Delivered)}, nil); err != nil || got.Early != 1 {
+		t.Errorf("a receipt without our key: %+v, %v", got, err)
 	}
 	k.exec(t, `update dispatcher.receipts set received_at = received_at - interval '15 days'
 		where reference = 'ref-moved'`)
+	k.exec(t, `update dispatcher.days set receipts_looked_at = receipts_looked_at - interval '1 day'`)
 	if kept := k.keep(t, week); kept.Receipts != 1 {
 		t.Errorf("%d receipts moved, want 1", kept.Receipts)
 	}

@@ -16,9 +16,10 @@ create table dispatcher.past_receipts (
 ) partition by range (message_seq);
 create index past_receipts_message_seq on dispatcher.past_receipts (message_seq);
 
--- Receipts of the messages that are stored now may have taken over rows of other messages, which
--- only a look into receipts shows. They stay there until their day is dropped.
+-- Receipts of the days that exist now may have taken over rows of other messages, which only a look
+-- into receipts shows. They stay there until their day is dropped.
 alter table dispatcher.days add receipts_move boolean not null default true;
+alter table dispatcher.days add receipts_looked_at timestamptz; -- by move_receipts, to the end
 update dispatcher.days set receipts_move = false where exists (select from dispatcher.receipts);
 
 create view dispatcher.all_receipts as
@@ -28,16 +29,15 @@ create view dispatcher.all_receipts as
   select channel, reference, message_seq, attempt, part, state, cause, code, received_at
   from dispatcher.past_receipts;
 
--- move_receipts moves receipts of a day to past_receipts: those of the messages after number after,
--- about 5000. It returns the last number that it looked at, null at the end, and how many it moved.
--- The day must have ended two weeks ago.
+-- move_receipts moves receipts of a day to past_receipts: it looks at the next 5000 after number
+-- after. It returns the number of the last message that it looked at, null at the end, and how many
+-- it moved. The day must have ended two weeks ago.
 --
 -- Those of a message move together, when nothing but a receipt can change it: every attempt has a
 -- certain outcome, none is to follow, no receipt is awaited, and the last one came, or the message
--- ended, two weeks ago. A receipt that comes for it later has a row of its own in receipts and
--- changes nothing else.
+-- ended, two weeks ago. A receipt that comes for it later changes nothing.
 --
--- Rows are locked before they are read, in the order of mergeReceipts in package ledger.
+-- Rows that may move are locked, in the order of fallDue in package ledger, and then read again.
 create function dispatcher.move_receipts(day integer, after bigint)
 returns table (upto bigint, moved bigint)
 language plpgsql security definer
@@ -64,13 +64,18 @@ begin
       for values from (%s) to (%s)', suffixed, dispatcher.first_of(day), bound);
   end if;
 
-  seqs := array(select distinct s.message_seq from (
-    select r.message_seq from dispatcher.receipts r
+  select max(s.message_seq), array_agg(distinct s.message_seq) filter (where s.due_at is null
+    and coalesce(s.received_at < clock_timestamp() - stay, true))
+  into upto, seqs from (
+    select r.message_seq, r.due_at, r.received_at from dispatcher.receipts r
     where r.message_seq > greatest(after, dispatcher.first_of(day) - 1) and r.message_seq < bound
-    order by r.message_seq limit 5000) s);
-  upto := (select max(n) from unnest(seqs) n);
+    order by r.message_seq limit 5000) s;
+  if upto is null then
+    update dispatcher.days d set receipts_looked_at = clock_timestamp()
+    where d.day = move_receipts.day;
+  end if;
   perform from dispatcher.receipts r where r.message_seq = any(seqs)
-  order by r.channel, r.reference for update;
+  order by strpos(r.reference, ' ') > 1, r.channel, r.reference for update;
   with gone as (
     delete from dispatcher.receipts r where r.message_seq = any(seqs) and r.message_seq in (
       select m.seq from dispatcher.messages m
@@ -93,7 +98,7 @@ end
 $$;
 
 -- Messages whose receipts another message has taken over, because the provider used a reference
--- again. Rows that passed before this migration are found in receipts.
+-- again. Rows of the days from before this migration are compared with receipts, where they stay.
 create table dispatcher.reused_references (
   message_seq bigint not null,
   by_seq      bigint not null
@@ -122,7 +127,8 @@ create or replace view facts.reused_references as
   from dispatcher.attempts a
   cross join lateral unnest(string_to_array(a.provider_reference, ' ')) u (reference)
   join dispatcher.receipts r on r.channel = a.channel and r.reference = u.reference
-    and r.message_seq <> a.message_seq;
+    and r.message_seq <> a.message_seq
+  join dispatcher.days d on d.day = dispatcher.day_of(a.message_seq) and not d.receipts_move;
 
 -- Views of receipts.
 create or replace view audit.receipts as
