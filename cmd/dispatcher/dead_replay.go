@@ -34,14 +34,14 @@ func (c *cli) deadReplayCommand() *cobra.Command {
 what was wrong around it has been corrected (a route, a limit of segments), or changed by --set,
 --unset or --file. What would be a dead record again is refused.
 
-It keeps its own id, which the dead record gives back. Where that has none, or another message has
-the id, it gets a new one, such as dead-4711, and is the same record's whenever it is replayed. Who
-replayed it, when and why is on record. A record that was replayed is refused; --again publishes it
-once more under the same id, when it was lost on its way to Kafka: no id is ever sent twice.
+It keeps its id, which the dead record gives back. If it has none, or another message has the id, it
+gets a new one, such as dead-4711, and keeps that when it is replayed again. Who replayed it, when
+and why is recorded. A record that was replayed is refused; --again publishes it once more under the
+same id, when it was lost on its way to Kafka: no id is ever sent twice.
 
 RECORD is an id, or a position as "dead list" shows it. --set and --file go with one record. Without
-RECORD, all records are meant that --lane, --topic, --dead-reason and --since leave, or --all, and
-that were not replayed yet, the oldest first: look at them with --dry-run first.`,
+RECORD, --lane, --topic, --dead-reason and --since, or --all, select among the records that were not
+replayed yet, the oldest first: look at them with --dry-run first.`,
 		Example: `  dispatcher dead replay sms.otp/3/17 --set to=+447700900123 --reason "typo" --dry-run
   dispatcher dead replay order-7731-otp --file corrected.json --reason "corrected by the shop"
   dispatcher dead replay --dead-reason no_route --reason "route for +44 added" --dry-run`,
@@ -69,7 +69,7 @@ func (f *replayFlags) addTo(flags *pflag.FlagSet, c *cli) {
 	c.authorFlag(flags, &f.author)
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only show what would be published, without number "+
 		"and text")
-	flags.BoolVar(&f.again, "again", false, "also a record that was replayed and has not arrived")
+	flags.BoolVar(&f.again, "again", false, "publish again a record that was replayed and has not arrived")
 	flags.StringVar(&f.filter.lane, "lane", "", "all records of this lane")
 	flags.StringVar(&f.filter.topic, "topic", "", "all that were read from this topic")
 	flags.StringVar(&f.filter.reason, "dead-reason", "", "all that are dead for this reason, such "+

@@ -84,9 +84,13 @@ func (s *source) open(name string) error {
 	if err != nil {
 		return usage(fmt.Errorf("--file: %w; correct the path", err))
 	}
-	if info, err := file.Stat(); err != nil || info.IsDir() {
+	info, err := file.Stat()
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("%s is a folder; name a file", name)
+	}
+	if err != nil {
 		_ = file.Close() // nothing was written
-		return usage(fmt.Errorf("--file: %s is a folder; name a file", name))
+		return usage(fmt.Errorf("--file: %w", err))
 	}
 	s.file, s.close = file, func() { _ = file.Close() } // nothing was written
 	return nil
@@ -141,7 +145,7 @@ func (c *cli) checkAll(f *sendFlags, s *source) (checked, error) {
 		found.bad++
 		switch {
 		case f.file == "":
-			return usage(fmt.Errorf("the message is not good: %s", m.problem))
+			return usage(fmt.Errorf("the message is not valid: %s", m.problem))
 		case found.bad <= mostReported:
 			fmt.Fprintf(c.err, "%s:%d: %s\n", s.name, m.line, m.problem)
 		}

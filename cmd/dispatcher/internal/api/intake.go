@@ -118,7 +118,7 @@ type sendInput struct {
 	Traceparent string `header:"traceparent" maxLength:"64" doc:"W3C Trace Context; passed on with the records"`
 	Body        struct {
 		Lane     string    `json:"lane" minLength:"1" maxLength:"64" doc:"such as otp, transactional or bulk"`
-		Messages []message `json:"messages" minItems:"1" maxItems:"500" doc:"all of them are written, or none when one is not good"`
+		Messages []message `json:"messages" minItems:"1" maxItems:"500" doc:"all of them are written, or none when one is not valid"`
 	}
 }
 
@@ -193,7 +193,7 @@ func (a *API) records(topic, tenant string, in *sendInput) ([]*kgo.Record, error
 		}
 	}
 	if len(wrong) > 0 {
-		return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("%d of %d messages are not good; "+
+		return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("%d of %d messages are not valid; "+
 			"none was accepted", len(wrong), len(records)), wrong[:min(len(wrong), mostProblems)]...)
 	}
 	return records, nil

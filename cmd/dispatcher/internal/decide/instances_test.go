@@ -58,7 +58,7 @@ func TestStateOfAPolicyIsThatOfTheSource(t *testing.T) {
 		t.Errorf("even leaves %+v to a process in San Jose", split)
 	}
 	if _, changed := instances.Granted["a"][admission.Anywhere]; changed {
-		t.Error("the fleet changed with the question")
+		t.Error("the batch changed the snapshot")
 	}
 }
 

@@ -14,8 +14,8 @@ const (
 	// keepArrival is how long a first arrival is remembered. Providers stop sending a message again
 	// within that time.
 	keepArrival = 72 * time.Hour
-	// maxArrivals bounds how many are remembered. A message beyond it has the time of the arrival that
-	// is recorded.
+	// maxArrivals bounds how many are remembered. When there are as many, a message counts from the
+	// arrival that is recorded.
 	maxArrivals = 10_000
 )
 
