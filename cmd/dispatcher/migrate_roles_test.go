@@ -125,7 +125,9 @@ func (o *auditDB) fillRest() {
 	o.exec(`with r as (update dispatcher.attempts set provider_reference = 'again' where message_seq =
 		(select min(message_seq) from dispatcher.attempts) returning channel)
 		insert into dispatcher.receipts (channel, reference, message_seq, attempt)
-		select channel, 'again', (select max(seq) from dispatcher.messages), 1 from r limit 1`)
+		select channel, 'again', (select min(seq) from dispatcher.messages), 1 from r limit 1`)
+	o.exec(`update dispatcher.receipts set message_seq = (select max(seq) from dispatcher.messages)
+		where reference = 'again'`)
 	o.exec(`insert into dispatcher.limit_restarts (channel, scope, window_seconds, unit, version,
 		author, reason, was_start, was_granted, window_start, granted)
 		values ('c', 'channel', 60, 'messages', 1, 'ann', 'clock', now(), 0, now() - interval '1 h', 0)`)
