@@ -151,8 +151,9 @@ func TestAReceiptAfterTheOthersMovedChangesNothing(t *testing.T) {
 		"ref-stayed ref-without-key" {
 		t.Errorf("there are %s", got)
 	}
-	if got, err := k.l.Receipts.Receive(t.Context(), []ledger.Receipt{
-		receipt("ref-without-key", provider.Delivered)}, nil); err != nil || got.Early != 1 {
+	got, err = k.l.Receipts.Receive(t.Context(),
+		[]ledger.Receipt{receipt("ref-without-key", provider.Delivered)}, nil)
+	if err != nil || got.Early != 1 {
 		t.Errorf("a receipt without our key: %+v, %v", got, err)
 	}
 	k.exec(t, `update dispatcher.receipts set received_at = received_at - interval '15 days'

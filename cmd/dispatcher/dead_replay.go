@@ -69,7 +69,8 @@ func (f *replayFlags) addTo(flags *pflag.FlagSet, c *cli) {
 	c.authorFlag(flags, &f.author)
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only show what would be published, without number "+
 		"and text")
-	flags.BoolVar(&f.again, "again", false, "publish again a record that was replayed and has not arrived")
+	flags.BoolVar(&f.again, "again", false,
+		"publish again a record that was replayed and has not arrived")
 	flags.StringVar(&f.filter.lane, "lane", "", "all records of this lane")
 	flags.StringVar(&f.filter.topic, "topic", "", "all that were read from this topic")
 	flags.StringVar(&f.filter.reason, "dead-reason", "", "all that are dead for this reason, such "+
