@@ -76,8 +76,10 @@ func Start(cfg Config) (*Carrier, error) {
 		cfg: cfg, address: listener.Addr().String(), stop: make(chan struct{}), caller: newCaller(),
 	}
 	c.SetBehaviour(cfg.Behaviour)
+	// A TLS handshake has the time of the header. On a loaded machine a hundred at once take longer
+	// than ten seconds.
 	c.server = &http.Server{
-		Handler: http.HandlerFunc(c.serve), ReadHeaderTimeout: 10 * time.Second, TLSConfig: cfg.TLS,
+		Handler: http.HandlerFunc(c.serve), ReadHeaderTimeout: time.Minute, TLSConfig: cfg.TLS,
 	}
 	c.running.Go(func() {
 		if cfg.TLS != nil {
