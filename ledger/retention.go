@@ -64,7 +64,8 @@ type Kept struct {
 
 // Any reports whether anything was done.
 func (k *Kept) Any() bool {
-	return k.Turned || k.Late+k.Receipts > 0 || len(k.Made)+len(k.Indexed)+len(k.Payloads)+len(k.Facts) > 0
+	days := len(k.Made) + len(k.Indexed) + len(k.Payloads) + len(k.Facts)
+	return k.Turned || k.Late+k.Receipts > 0 || days > 0
 }
 
 // LivingDay is a day that is kept because some of its messages have not ended. Living is how many.

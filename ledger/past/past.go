@@ -54,8 +54,8 @@ var fillDay = [...]string{
 	   and m.seq <= dispatcher.first_of(dispatcher.day_at(now()) - $1::int) + $2::int`,
 }
 
-// fillReceipts stores the receipts of such a day, in a table to which makeMoved adds the partition
-// of the day if it is one of those whose receipts have moved.
+// fillReceipts stores the receipts of such a day, in receipts or past_receipts. makeMoved makes the
+// partition of the day in past_receipts.
 const (
 	makeMoved = `select $2::int, dispatcher.move_receipts(dispatcher.day_at(now()) - $1::int, 0)`
 
