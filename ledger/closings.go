@@ -140,12 +140,14 @@ func (s *Reports) closeIn(
 	if err := s.addUp(ctx, tx, day, done); err != nil {
 		return c, err
 	}
-	args := day.parameters(0, 0)
-	args["revision"] = c.Revision
-	for _, f := range figureTables {
-		tag, err := tx.Exec(ctx, f.close(), args)
+	for _, figures := range []struct{ of, store string }{
+		{"choices", closeChoices}, {"attempts", closeAttempts}, {"what was carried", closeCarried},
+	} {
+		tag, err := tx.Exec(ctx, figures.store, pgx.NamedArgs{
+			"day": day.Date, "revision": c.Revision,
+		})
 		if err != nil {
-			return c, fmt.Errorf("%s: %w", f.name, err)
+			return c, fmt.Errorf("%s: %w", figures.of, err)
 		}
 		c.Changes += tag.RowsAffected()
 	}
@@ -172,9 +174,9 @@ func (s *Reports) addUp(
 	ctx context.Context, tx pgx.Tx, day BusinessDay, done func(hours int64),
 ) error {
 	ready := int64(0)
-	args := day.parameters(0, 0)
-	_, err := tx.Exec(ctx,
-		`create temporary table fresh on commit drop as`+dayRows+` with no data`, args)
+	all := Split{Hour: true, Tenant: true, CallingCode: true, Sender: true}
+	_, err := tx.Exec(ctx, `create temporary table fresh on commit drop as`+dayRows+` with no data`,
+		day.parameters(0, 0, all))
 	if err != nil {
 		return err
 	}
@@ -183,7 +185,7 @@ func (s *Reports) addUp(
 		if err != nil {
 			return err
 		}
-		r, err := tx.Query(ctx, dayRows, hour.parameters(low, high))
+		r, err := tx.Query(ctx, dayRows, hour.parameters(low, high, all))
 		if err != nil {
 			return err
 		}
@@ -225,29 +227,13 @@ func (d BusinessDay) hours() iter.Seq[BusinessDay] {
 // have come.
 const afterDay = time.Hour
 
-// settledDays are closed days with an ambiguity that a person has settled since. The message or the
-// attempt of the ambiguity belongs to the day. The ten seconds allow for a settlement that began
-// before the closing and ended after it.
-const settledDays = `
-	select c.day
-	from dispatcher.ambiguous s
-	join dispatcher.messages m on m.seq = s.message_seq
-	join dispatcher.attempts a on a.message_seq = s.message_seq and a.attempt = s.last
-	join dispatcher.closings c on c.day between (m.received_at at time zone 'UTC')::date - 1
-	    and (a.claimed_at at time zone 'UTC')::date + 1
-	  and (m.received_at >= c.from_at and m.received_at < c.to_at
-	    or a.claimed_at >= c.from_at and a.claimed_at < c.to_at)
-	where s.author <> '' and s.closed_at > now() - interval '1 day'
-	  and not exists (select from dispatcher.closings later where later.day = c.day
-	    and later.at >= s.closed_at + interval '10 s')`
-
 // Unclosed lists the dates, as 2026-11-21, of business days that may have to be closed or closed
 // again, oldest first. These are all kept days that were never closed, and closed days of two
 // kinds: those that are three times as old as at their last closing (an hour, three hours, nine,
-// and so on), and those with an ambiguity that a person has settled since, within the last day. A
-// closed day is listed only until half of the retention of its rows is over, because later rows may
-// be gone. The list may hold days that are not over yet, because the time zone is not known here:
-// see CanClose.
+// and so on), and those with a message or attempt whose ambiguity a person has settled since,
+// within the last day. A closed day is listed only until half of the retention of its rows is over,
+// because later rows may be gone. The list may hold days that are not over yet, because the time
+// zone is not known here: see CanClose.
 func (s *Reports) Unclosed(ctx context.Context, facts time.Duration) ([]string, error) {
 	dates, err := rows(ctx, s.db, pgx.RowTo[string], `
 		select to_char(d, 'YYYY-MM-DD')
@@ -259,7 +245,19 @@ func (s *Reports) Unclosed(ctx context.Context, facts time.Duration) ([]string, 
 		union all
 		select to_char(day, 'YYYY-MM-DD') from dispatcher.closings group by day
 		having now() - max(to_at) < $1::interval / 2
-		  and (now() - max(to_at) >= 3 * (max(at) - max(to_at)) or day in (`+settledDays+`))
+		  and (now() - max(to_at) >= 3 * (max(at) - max(to_at)) or day in (
+		    select c.day
+		    from dispatcher.ambiguous s
+		    join dispatcher.messages m on m.seq = s.message_seq
+		    join dispatcher.attempts a on a.message_seq = s.message_seq and a.attempt = s.last
+		    join dispatcher.closings c on c.day between (m.received_at at time zone 'UTC')::date - 1
+		        and (a.claimed_at at time zone 'UTC')::date + 1
+		      and (m.received_at >= c.from_at and m.received_at < c.to_at
+		        or a.claimed_at >= c.from_at and a.claimed_at < c.to_at)
+		    where s.author <> '' and s.closed_at > now() - interval '1 day'
+		      and not exists (select from dispatcher.closings later where later.day = c.day
+		        -- A settlement may have begun before the closing and ended after it.
+		        and later.at >= s.closed_at + interval '10 s')))
 		order by 1`, facts)
 	return dates, wrap("look for days to close", err)
 }

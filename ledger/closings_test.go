@@ -353,6 +353,28 @@ func TestHoursAndCurrenciesOfAClosedDayAreToldApart(t *testing.T) {
 	}
 }
 
+// TestAnOpenDayHasTheHoursOfItsZone: what a closed day has is tested above.
+func TestAnOpenDayHasTheHoursOfItsZone(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	zone, err := time.LoadLocation("Asia/Kathmandu") // 5:45 ahead of UTC
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, r.l, ledger.ChannelSpec{Name: "a"})
+	settleAll(t, r.l, accepted(claimAll(t, r.l, batch("m", 1), "a").Messages))
+	at := scalar[time.Time](t, r.db, `select received_at from audit.messages`)
+	figures, err := r.l.Reports.Range(t.Context(),
+		[]ledger.RangeDay{{BusinessDay: ledger.NewBusinessDay(at, zone)}}, ledger.Split{Hour: true}, nil)
+	if err != nil || len(figures.Open) != 1 || len(figures.Parts) == 0 {
+		t.Fatalf("%v, %+v", err, figures)
+	}
+	// Hours are counted from midnight of the zone.
+	if hour := figures.Parts[0].Hour; int(hour) != at.In(zone).Hour() {
+		t.Errorf("received at %s, counted in hour %d", at.In(zone), hour)
+	}
+}
+
 // TestDaysAreLookedAtAgainAsTheyGrowOld: Unclosed lists a day until it is closed, and again
 // whenever it is three times as old, as long as its rows are certainly kept.
 func TestDaysAreLookedAtAgainAsTheyGrowOld(t *testing.T) {

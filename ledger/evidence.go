@@ -61,7 +61,7 @@ func ClosingOf(seq int64) (day string, revision int64, ok bool) {
 
 // ClosingParts are the views of schema audit that have the parts of a closing, by index.
 var ClosingParts = [...]string{
-	"closings", choiceFigures.name, attemptFigures.name, carriedFigures.name,
+	"closings", "choice_figures", "attempt_figures", "carried_figures",
 }
 
 // Evidence calls each with the routing versions created and then the messages received in [from,

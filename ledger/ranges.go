@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -35,13 +33,12 @@ type Part struct {
 // DayFigures count the attempts that were claimed on a business day, the messages that were
 // received on it by their first choice, and those that channels carried on it.
 type DayFigures struct {
-	Rows    []DailyRow   // ordered by route, channel, currency and reason
-	Choices []ChoiceRow  // ordered by version, route, channel and cause
-	Carried []CarriedRow // ordered by version, route, first choice, channel, cause and currency
+	Rows    []DailyRow   // one for each route, channel, currency and reason, in this order
+	Choices []ChoiceRow  // one for each version, route, channel and cause
+	Carried []CarriedRow // one for each version, route, first choice, channel, cause and currency
 }
 
-// PartFigures are the figures of one part. There may be several rows with the same key; the figures
-// are their sums.
+// PartFigures are the figures of one part.
 type PartFigures struct {
 	Part
 	DayFigures
@@ -67,8 +64,8 @@ type CorrectedDay struct {
 }
 
 // rangeStep is how many closed days the first step of Range adds up. Each further step has twice as
-// many, so that progress shows soon and a year takes few steps. A period that lies in two steps
-// gets more rows, so Range takes all days in one step unless somebody asks for progress.
+// many, so that progress shows soon and a year takes few steps. Range takes all days in one step
+// unless somebody asks for progress.
 const rangeStep = 8
 
 // Day adds up one business day, as it is at one moment: the stored figures if it was closed, else
@@ -88,7 +85,7 @@ func (s *Reports) Day(
 			err = sums.open(ctx, tx, &one)
 		}
 		figures = sums.part(Part{}).DayFigures
-		figures.sort()
+		figures.merge()
 		if err != nil || len(closed) < 2 {
 			return err
 		}
@@ -156,7 +153,7 @@ func (s *Reports) Range(
 		return RangeFigures{}, wrap("report a range", err)
 	}
 	for _, part := range sums.parts {
-		part.sort()
+		part.merge()
 		out.Parts = append(out.Parts, *part)
 	}
 	slices.SortFunc(out.Parts, func(a, b PartFigures) int {
@@ -167,21 +164,36 @@ func (s *Reports) Range(
 	return out, nil
 }
 
-// sort sorts the rows by what they are grouped by, so that sums of fractions are always the same.
-func (p *DayFigures) sort() {
-	slices.SortFunc(p.Rows, func(a, b DailyRow) int {
+// merge adds up the rows of each key, and sorts them, so that sums of fractions are always the
+// same.
+func (f *DayFigures) merge() {
+	f.Rows = merged(f.Rows, (*DailyRow).Add, func(a, b DailyRow) int {
 		return cmp.Or(cmp.Compare(a.Route, b.Route), cmp.Compare(a.Channel, b.Channel),
 			cmp.Compare(a.Currency, b.Currency), cmp.Compare(a.Reason, b.Reason))
 	})
-	slices.SortFunc(p.Choices, func(a, b ChoiceRow) int {
+	f.Choices = merged(f.Choices, (*ChoiceRow).add, func(a, b ChoiceRow) int {
 		return cmp.Or(cmp.Compare(a.Version, b.Version), cmp.Compare(a.Route, b.Route),
 			cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Cause, b.Cause))
 	})
-	slices.SortFunc(p.Carried, func(a, b CarriedRow) int {
+	f.Carried = merged(f.Carried, (*CarriedRow).add, func(a, b CarriedRow) int {
 		return cmp.Or(cmp.Compare(a.Version, b.Version), cmp.Compare(a.Route, b.Route),
 			cmp.Compare(a.FirstChoice, b.FirstChoice), cmp.Compare(a.Channel, b.Channel),
 			cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Currency, b.Currency))
 	})
+}
+
+// merged are the rows in the order of compare, those that are equal by it added up.
+func merged[T any](rows []T, add func(sum, row *T), compare func(a, b T) int) []T {
+	slices.SortFunc(rows, compare)
+	sums := rows[:0]
+	for i := range rows {
+		if last := len(sums) - 1; last >= 0 && compare(sums[last], rows[i]) == 0 {
+			add(&sums[last], &rows[i])
+		} else {
+			sums = append(sums, rows[i])
+		}
+	}
+	return sums
 }
 
 // divide separates closed days from open ones, and adds to out the closed ones that were corrected.
@@ -233,7 +245,23 @@ type rangeSums struct {
 	parts map[Part]*PartFigures
 }
 
-// closed adds the figures of closed days.
+// Rows of the statements of closed.
+type (
+	partRow struct {
+		Part
+		DailyRow
+	}
+	partChoice struct {
+		Part
+		ChoiceRow
+	}
+	partCarried struct {
+		Part
+		CarriedRow
+	}
+)
+
+// closed adds the figures of closed days. The statements do not sort, see rangeSettings.
 func (s *rangeSums) closed(ctx context.Context, tx pgx.Tx, days []RangeDay) error {
 	dates, periods, zones := make([]string, len(days)), make([]string, len(days)), make([]string, len(days))
 	for i := range days {
@@ -242,9 +270,63 @@ func (s *rangeSums) closed(ctx context.Context, tx pgx.Tx, days []RangeDay) erro
 	if _, err := tx.Exec(ctx, rangeSettings); err != nil {
 		return err
 	}
-	return s.add(ctx, tx, "", s.split.ofDays, pgx.NamedArgs{
+	args := pgx.NamedArgs{
 		"dates": dates, "periods": periods, "zones": zones, "split": s.split.sums(),
-	})
+	}
+	part, by := s.split.columns()
+	reason, byReason := "''", by
+	if s.split.Reason {
+		reason, byReason = "reason", by+", reason"
+	}
+	attempts, err := queried(ctx, tx, pgx.RowToStructByPos[partRow], `
+		select `+part+`, route, channel,
+		  coalesce(sum(attempts) filter (where reason = 'fallback'), 0)::bigint,
+		  sum(attempts)::bigint, sum(submitted)::bigint, sum(accepted)::bigint,
+		  sum(delivered)::bigint, sum(rejected)::bigint, sum(refused)::bigint,
+		  sum(throttled)::bigint, sum(unknown)::bigint, sum(unsent)::bigint, sum(pending)::bigint,
+		  sum(segments)::bigint, sum(cost_micros)::bigint, sum(unknown_segments)::bigint,
+		  sum(unknown_micros)::bigint, currency, sum(undelivered)::bigint, sum(no_receipt)::bigint,
+		  coalesce(sum(attempts) filter (where reason = 'retry'), 0)::bigint,
+		  coalesce(sum(attempts) filter (where reason = 'resend'), 0)::bigint,
+		  coalesce(sum(attempts) filter (where reason = 'no_receipt'), 0)::bigint,
+		  sum(delivered_segments)::bigint, sum(delivered_micros)::bigint, `+reason+`
+		from (`+s.split.ofDays("attempt")+`) f
+		group by `+byReason+`, route, channel, currency having sum(attempts) > 0`, args)
+	if err != nil {
+		return err
+	}
+	choices, err := queried(ctx, tx, pgx.RowToStructByPos[partChoice], `
+		select `+part+`, routing_version, route, channel, sum(messages)::bigint,
+		  sum(rejected)::bigint, sum(failed)::bigint, sum(unknown)::bigint, sum(open)::bigint,
+		  sum(segments)::bigint, cause
+		from (`+s.split.ofDays("choice")+`) f
+		group by `+by+`, routing_version, route, channel, cause having sum(messages) > 0`, args)
+	if err != nil {
+		return err
+	}
+	carried, err := queried(ctx, tx, pgx.RowToStructByPos[partCarried], `
+		select `+part+`, routing_version, route, first_choice, channel, cause,
+		  sum(messages)::bigint, sum(segments)::bigint, sum(cost_micros)::bigint, currency,
+		  sum(text_segments)::bigint
+		from (`+s.split.ofDays("carried")+`) f
+		group by `+by+`, routing_version, route, first_choice, channel, cause, currency
+		having sum(messages) > 0 or sum(segments) > 0`, args)
+	if err != nil {
+		return err
+	}
+	for i := range attempts {
+		p := s.part(attempts[i].Part)
+		p.Rows = append(p.Rows, attempts[i].DailyRow)
+	}
+	for i := range choices {
+		p := s.part(choices[i].Part)
+		p.Choices = append(p.Choices, choices[i].ChoiceRow)
+	}
+	for i := range carried {
+		p := s.part(carried[i].Part)
+		p.Carried = append(p.Carried, carried[i].CarriedRow)
+	}
+	return nil
 }
 
 // rangeSettings hash the groups until the transaction ends: the planner expects many more than
@@ -253,13 +335,13 @@ func (s *rangeSums) closed(ctx context.Context, tx pgx.Tx, days []RangeDay) erro
 const rangeSettings = `select set_config('enable_sort', 'off', true),
 	set_config('work_mem', '64MB', true)`
 
-// ofDays selects the figures of closed days: from their sums if these have what is asked for, else
-// from the figures. Each day is looked up in the index. In a join the planner would hash a year's
-// figures, on disk.
-func (s Split) ofDays(f *figureTable) string {
-	from := f.name + ` where day = d.day`
+// ofDays selects the figures of closed days, of kind attempt, choice or carried: from their sums if
+// these have what is asked for, else from the figures. Each day is looked up in the index. In a
+// join the planner would hash a year's figures, on disk.
+func (s Split) ofDays(kind string) string {
+	from := kind + `_figures where day = d.day`
 	if s.sums() != "" {
-		from = f.daily + ` where day = d.day and split = @split`
+		from = kind + `_sums where day = d.day and split = @split`
 	}
 	return `select f.*, d.period, d.zone
 		from unnest(@dates::date[], @periods::text[], @zones::text[]) d (day, period, zone)
@@ -290,81 +372,78 @@ func (s *rangeSums) open(ctx context.Context, tx pgx.Tx, day *RangeDay) error {
 	if err != nil {
 		return err
 	}
-	args := day.parameters(low, high)
-	args["period"], args["zone"] = day.Period, day.Zone
-	return s.add(ctx, tx, "day as materialized ("+dayRows+"), ", func(f *figureTable) string {
-		return `select r.*, @period::text as period, @zone::text as zone from (` + f.sum("day") + `) r`
-	}, args)
-}
-
-// Kinds of partRow.
-const (
-	attemptsRow int32 = iota
-	choicesRow
-	carriedRow
-)
-
-// partRow is one row of a part, of one of three kinds. The fields of the others are zero.
-type partRow struct {
-	Kind int32
-	Part
-	DailyRow
-	ChoiceRow
-	CarriedRow
-}
-
-// zeros are the columns of a T in a row of another kind.
-func zeros[T any]() string {
-	var all strings.Builder
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {
-		if field.Type.Kind() == reflect.String {
-			all.WriteString(", ''::text")
-		} else {
-			all.WriteString(", 0::bigint")
-		}
-	}
-	return all.String()
-}
-
-// add runs one statement over the figures that figures selects, and collects its rows. before is
-// the beginning of its with clause. The statement does not sort, see rangeSettings.
-func (s *rangeSums) add(
-	ctx context.Context, tx pgx.Tx, before string, figures func(*figureTable) string,
-	args pgx.NamedArgs,
-) error {
-	part, by := s.split.columns()
-	reason, byReason := "''::text", by
-	if s.split.Reason {
-		reason, byReason = "reason", by+", reason"
-	}
-	daily, choice, carried := zeros[DailyRow](), zeros[ChoiceRow](), zeros[CarriedRow]()
-	rows, err := queried(ctx, tx, pgx.RowToStructByPos[partRow], "with "+before+
-		"attempts as ("+figures(&attemptFigures)+"), choices as ("+figures(&choiceFigures)+
-		"), carried as ("+figures(&carriedFigures)+`)
-		select 0, `+part+`, `+attemptSums+`, `+reason+choice+carried+` from attempts
-		group by `+byReason+`, route, channel, currency having sum(attempts) > 0
-		union all
-		select 1, `+part+daily+`, `+choiceSums+carried+` from choices
-		group by `+by+`, routing_version, route, channel, cause having sum(messages) > 0
-		union all
-		select 2, `+part+daily+choice+`, `+carriedSums+` from carried
-		group by `+by+`, routing_version, route, first_choice, channel, cause, currency
-		having `+carriedSome, args)
+	rows, err := queried(ctx, tx, pgx.RowToStructByNameLax[dayRow], dayRows,
+		day.parameters(low, high, s.split))
 	if err != nil {
 		return err
 	}
 	for i := range rows {
-		p := s.part(rows[i].Part)
-		switch rows[i].Kind {
-		case attemptsRow:
-			p.Rows = append(p.Rows, rows[i].DailyRow)
-		case choicesRow:
-			p.Choices = append(p.Choices, rows[i].ChoiceRow)
-		case carriedRow:
-			p.Carried = append(p.Carried, rows[i].CarriedRow)
-		}
+		s.addRow(day, &rows[i])
 	}
 	return nil
+}
+
+// dayRow is a row of dayRows. Columns that dayRows does not have, the counts by reason, are 0.
+type dayRow struct {
+	DailyRow
+	RoutingVersion                    int64
+	FirstChoice, Cause, Ended         string
+	ReceivedHour, ClaimedHour         *time.Time
+	Tenant, Sender                    string
+	CallingCode                       int16
+	Drawn, DrawnRejected, DrawnFailed int64
+	DrawnUnknown, DrawnOpen           int64
+	DrawnSegments                     int64
+	Carried, CarriedSegments          int64
+	CarriedMicros, CarriedText        int64
+}
+
+// part is the part that a row belongs to by its ReceivedHour or its ClaimedHour.
+func (r *dayRow) part(day *RangeDay, hour *time.Time) Part {
+	p := Part{
+		Period: day.Period, Tenant: r.Tenant, CallingCode: r.CallingCode, Sender: r.Sender,
+	}
+	if hour != nil {
+		p.Hour = int16(hour.In(day.From.Location()).Hour())
+	}
+	return p
+}
+
+func (s *rangeSums) addRow(day *RangeDay, r *dayRow) {
+	if r.Drawn > 0 {
+		p := s.part(r.part(day, r.ReceivedHour))
+		p.Choices = append(p.Choices, ChoiceRow{
+			Version: r.RoutingVersion, Route: r.Route, Channel: r.FirstChoice, FirstChoice: r.Drawn,
+			Rejected: r.DrawnRejected, Failed: r.DrawnFailed, Unknown: r.DrawnUnknown,
+			Open: r.DrawnOpen, Segments: r.DrawnSegments, Cause: r.Ended,
+		})
+	}
+	if row := r.DailyRow; row.Attempts > 0 {
+		p := s.part(r.part(day, r.ClaimedHour))
+		switch AttemptReason(row.Reason) {
+		case ByFirstChoice: // all that are not counted by reason
+		case ByFallback:
+			row.Fallback = row.Attempts
+		case ByRetry:
+			row.Retries = row.Attempts
+		case ByResend:
+			row.Resends = row.Attempts
+		case ByNoReceipt:
+			row.Further = row.Attempts
+		}
+		if !s.split.Reason {
+			row.Reason = ""
+		}
+		p.Rows = append(p.Rows, row)
+	}
+	if r.Carried > 0 || r.CarriedSegments > 0 {
+		p := s.part(r.part(day, r.ClaimedHour))
+		p.Carried = append(p.Carried, CarriedRow{
+			Version: r.RoutingVersion, Route: r.Route, FirstChoice: r.FirstChoice,
+			Channel: r.Channel, Cause: r.Cause, Messages: r.Carried, Segments: r.CarriedSegments,
+			CostMicros: r.CarriedMicros, Currency: r.Currency, TextSegments: r.CarriedText,
+		})
+	}
 }
 
 // part returns the figures of a part, and creates them if needed.

@@ -126,7 +126,7 @@ const readOurs = `
 	create temporary table ours as
 	select row_number() over () as nr, a.message_seq as seq, a.attempt, m.id,
 	  a.claimed_at as at, a.outcome, a.segments::integer as segments, ` + billedSegments + ` as billed,
-	  ` + billedCost + ` as micros, a.currency, m.number_hmac as number,
+	  ` + billedMicros + ` as micros, a.currency, m.number_hmac as number,
 	  string_to_array(nullif(a.provider_reference, ''), ' ') as refs
 	from facts.attempts a join facts.stored_messages m on m.seq = a.message_seq
 	where a.channel = @channel and a.claimed_at >= @begin and a.claimed_at < @end

@@ -85,19 +85,6 @@ func (r *DailyRow) Add(o *DailyRow) {
 	r.DeliveredMicros += o.DeliveredMicros
 }
 
-// attemptSums are the columns of a DailyRow, except the reason.
-const attemptSums = `route, channel,
-		  coalesce(sum(attempts) filter (where reason = 'fallback'), 0)::bigint,
-		  sum(attempts)::bigint, sum(submitted)::bigint, sum(accepted)::bigint,
-		  sum(delivered)::bigint, sum(rejected)::bigint, sum(refused)::bigint,
-		  sum(throttled)::bigint, sum(unknown)::bigint, sum(unsent)::bigint, sum(pending)::bigint,
-		  sum(segments)::bigint, sum(cost_micros)::bigint, sum(unknown_segments)::bigint,
-		  sum(unknown_micros)::bigint, currency, sum(undelivered)::bigint, sum(no_receipt)::bigint,
-		  coalesce(sum(attempts) filter (where reason = 'retry'), 0)::bigint,
-		  coalesce(sum(attempts) filter (where reason = 'resend'), 0)::bigint,
-		  coalesce(sum(attempts) filter (where reason = 'no_receipt'), 0)::bigint,
-		  sum(delivered_segments)::bigint, sum(delivered_micros)::bigint`
-
 // Totals are counts over the whole ledger.
 type Totals struct {
 	// Messages counts by state.
@@ -175,10 +162,14 @@ type ChoiceRow struct {
 	Cause string
 }
 
-// choiceSums are the columns of a ChoiceRow.
-const choiceSums = `routing_version, route, channel, sum(messages)::bigint,
-		  sum(rejected)::bigint, sum(failed)::bigint, sum(unknown)::bigint, sum(open)::bigint,
-		  sum(segments)::bigint, cause`
+func (r *ChoiceRow) add(o *ChoiceRow) {
+	r.FirstChoice += o.FirstChoice
+	r.Rejected += o.Rejected
+	r.Failed += o.Failed
+	r.Unknown += o.Unknown
+	r.Open += o.Open
+	r.Segments += o.Segments
+}
 
 // CarriedRow counts the messages that one channel carried for one route: those of which it accepted
 // an attempt that was claimed on the day. A message counts once for each channel that accepted it,
@@ -203,9 +194,9 @@ type CarriedRow struct {
 	TextSegments int64
 }
 
-// carriedSums are the columns of a CarriedRow.
-const carriedSums = `routing_version, route, first_choice, channel, cause, sum(messages)::bigint,
-		  sum(segments)::bigint, sum(cost_micros)::bigint, currency, sum(text_segments)::bigint`
-
-// carriedSome is the condition that a row is not empty.
-const carriedSome = `sum(messages) > 0 or sum(segments) > 0`
+func (r *CarriedRow) add(o *CarriedRow) {
+	r.Messages += o.Messages
+	r.Segments += o.Segments
+	r.CostMicros += o.CostMicros
+	r.TextSegments += o.TextSegments
+}
