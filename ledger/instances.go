@@ -77,7 +77,9 @@ func (s *Instances) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat
 	if err != nil {
 		return b, wrap("heartbeat", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
+	// A stop does not cancel the statement: the server might execute it nevertheless, after Leave, and
+	// insert the row again.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beatTimeout)
 	defer cancel()
 	b.Sent = time.Now()
 	err = conn.QueryRow(ctx, `

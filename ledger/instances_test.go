@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -154,5 +155,37 @@ func TestAnInstanceLeavesAfterItsSessionsWereEnded(t *testing.T) {
 	}
 	if n := scalar[int](t, db, `select count(*)::int from dispatcher.instances`); n != 0 {
 		t.Errorf("%d instances are left", n)
+	}
+}
+
+// TestAStopWaitsForAHeartbeat: if it cut the connection, the server might execute the statement
+// after Leave, and the row would be there again.
+func TestAStopWaitsForAHeartbeat(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	ctx, stop := context.WithCancel(t.Context())
+	tx, err := r.db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select from dispatcher.instances for update`); err != nil {
+		t.Fatal(err)
+	}
+	done := waiting(t, raw(t, r.url), func() error {
+		_, err := r.l.Instances.Beat(ctx, time.Time{})
+		return err
+	})
+	stop()
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if err := r.l.Instances.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := scalar[int](t, r.db, `select count(*) from dispatcher.instances`); n > 0 {
+		t.Errorf("%d rows after Leave", n)
 	}
 }
