@@ -250,6 +250,14 @@ func (k *keeper) moveReceipts(ctx context.Context) error {
 		return err
 	}
 	for _, day := range days {
+		// The first call finds no receipts: it makes the partition of the day. A session may see the rows
+		// of a transaction a moment before it learns of the partitions that the transaction made, and
+		// Receive would find the receipts in neither table.
+		_, err := k.conn.Exec(ctx, `select from dispatcher.move_receipts($1, $2)`, day,
+			(day+1).first()-1)
+		if err != nil {
+			return err
+		}
 		for after := new(day.first() - 1); after != nil; {
 			var moved int64
 			if err := k.conn.QueryRow(ctx, `select upto, moved from dispatcher.move_receipts($1, $2)`,

@@ -211,6 +211,30 @@ func TestReceiptsThatComeWhileOthersMove(t *testing.T) {
 	}
 }
 
+// TestReceiptsMoveToAPartitionThatAllSessionsKnow: it is made in a transaction of its own.
+func TestReceiptsMoveToAPartitionThatAllSessionsKnow(t *testing.T) {
+	t.Parallel()
+	k := newKeeping(t)
+	k.withoutReceipt(t, "m", 15, fortnight+hour)
+	locking := raw(t, k.url)
+	execute(t, locking, `begin; select from dispatcher.receipts for update`)
+	done := waiting(t, k.db, func() error {
+		_, err := k.l.Days.Keep(t.Context(), week)
+		return err
+	})
+	if n := scalar[int](t, k.db, `select count(*) from pg_inherits
+		where inhparent = 'dispatcher.past_receipts'::regclass`); n != 1 {
+		t.Errorf("past_receipts has %d partitions while its first rows come", n)
+	}
+	execute(t, locking, `commit`)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := k.receipts(t, "dispatcher.past_receipts"); got != "ref-m" {
+		t.Errorf("there moved %q", got)
+	}
+}
+
 // TestAReusedReferenceIsRemembered when the row of receipts has moved, until the day is dropped.
 func TestAReusedReferenceIsRemembered(t *testing.T) {
 	t.Parallel()
