@@ -82,11 +82,11 @@ func (t *Tx) finish(ctx context.Context) (lost bool, err error) {
 // Missing rows are reported only here: a caller that sees a newer routing version first rolls back
 // and reads the routing.
 func (t *Tx) check() error {
-	if len(t.missing) > 0 {
-		return &MissingChannelsError{Names: t.missing}
+	if len(t.missingChannels) > 0 {
+		return &MissingChannelsError{Names: t.missingChannels}
 	}
-	if len(t.unturned) > 0 {
-		return &MissingCursorsError{Routes: t.unturned}
+	if len(t.missingCursors) > 0 {
+		return &MissingCursorsError{Routes: t.missingCursors}
 	}
 	return check(&t.seen, &t.was, &t.decisions)
 }

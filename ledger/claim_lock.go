@@ -37,15 +37,15 @@ type Tx struct {
 	idTurn   int64 // the turn of the tables of ids under which new ids were stored
 	asked    bool  // whether the first round trip asked for pending cancellations
 
-	seen      Seen
-	was       before            // a copy of seen from before the decisions
-	missing   []string          // channels without a row
-	unturned  []string          // routes without a cursor
-	began     time.Time         // by the database's clock, when the claim began to wait for locks
-	behind    map[string]string // the tenant that had the last turn before, by lane
-	decisions Decisions
-	attempts  []int // positions in seen.Messages that get an attempt, ascending by seq
-	xid       int64
+	seen            Seen
+	was             before            // a copy of seen from before the decisions
+	missingChannels []string          // channels without a row
+	missingCursors  []string          // routes without a cursor
+	began           time.Time         // by the database's clock, when the claim began to wait for locks
+	turnsBefore     map[string]string // the tenant that had the last turn before, by lane
+	decisions       Decisions
+	attempts        []int // positions in seen.Messages that get an attempt, ascending by seq
+	xid             int64
 }
 
 // Lock begins a claim: it stores the ids of want.Messages, locks the channels, limits and cursors,
@@ -88,7 +88,7 @@ func (s *Claims) begin(
 	t := &Tx{
 		claims: s, conn: conn, instance: s.instance.Load(),
 		request: want, order: order, day: day, idTurn: s.calendar.turn.Load(),
-		behind: s.turns.now(),
+		turnsBefore: s.turns.now(),
 	}
 	err = t.open(ctx, insert)
 	if err == nil {
@@ -132,7 +132,7 @@ func (t *Tx) open(ctx context.Context, insert *[2]string) error {
 	if t.request.Due > 0 {
 		// A nil slice would be null, and no row would match.
 		batch.Queue(selectDue, t.request.Due, append([]int64{}, t.request.Except...),
-			append([]string{}, t.request.Lanes...), t.behind)
+			append([]string{}, t.request.Lanes...), t.turnsBefore)
 	}
 	batch.Queue(readPresent, t.instance)
 	results := t.conn.SendBatch(ctx, batch)
@@ -284,7 +284,7 @@ func (t *Tx) readChannels(results pgx.BatchResults) error {
 			return err
 		}
 		var row channelRow
-		if t.seen.Channels, t.missing, err = collectChannels(rows, t.request.Channels,
+		if t.seen.Channels, t.missingChannels, err = collectChannels(rows, t.request.Channels,
 			&row); err != nil {
 			return err
 		}
@@ -322,7 +322,7 @@ func (t *Tx) readCursors(results pgx.BatchResults) error {
 	if err != nil {
 		return err
 	}
-	t.seen.Cursors, t.unturned, err = collectCursors(rows, t.request.Cursors)
+	t.seen.Cursors, t.missingCursors, err = collectCursors(rows, t.request.Cursors)
 	return err
 }
 

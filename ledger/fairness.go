@@ -28,13 +28,13 @@ func (t *turns) now() map[string]string {
 	return t.last
 }
 
-// move sets the last turn of a lane to tenant, for a claim that began when behind had the last
+// move sets the last turn of a lane to tenant, for a claim that began when was had the last
 // turn. When another claim has moved the turn meanwhile, move does nothing: otherwise tenants that
 // have had a turn since would have another.
-func (t *turns) move(lane string, behind, tenant string) {
+func (t *turns) move(lane string, was, tenant string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if behind == tenant || t.last[lane] != behind {
+	if was == tenant || t.last[lane] != was {
 		return
 	}
 	next := make(map[string]string, len(t.last)+1)
@@ -46,7 +46,7 @@ func (t *turns) move(lane string, behind, tenant string) {
 // passTurn moves the turn to where the next due rows begin, whether or not the claim was committed.
 func (t *Tx) passTurn(turns *turns) {
 	lane, tenant := t.lastTurn()
-	turns.move(lane, t.behind[lane], tenant)
+	turns.move(lane, t.turnsBefore[lane], tenant)
 }
 
 // lastTurn returns the tenant that had the last turn in this claim, and its lane. A tenant whose
@@ -58,11 +58,11 @@ func (t *Tx) passTurn(turns *turns) {
 // picked up, and so were rows near their deadline, whatever their turn.
 func (t *Tx) lastTurn() (lane, tenant string) {
 	if len(t.seen.Messages) <= len(t.request.Messages) {
-		return "", t.behind[""] // nothing was due, or the database went away before it said so
+		return "", t.turnsBefore[""] // nothing was due, or the database went away before it said so
 	}
 	due := t.seen.Messages[len(t.request.Messages):]
 	lane, soon := due[len(due)-1].Lane, t.seen.Now.Add(nearDeadline)
-	tenant = t.behind[lane]
+	tenant = t.turnsBefore[lane]
 	for i := range due {
 		if due[i].Lane != lane || !due[i].ExpiresAt.IsZero() && !due[i].ExpiresAt.After(soon) {
 			continue

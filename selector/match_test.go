@@ -375,8 +375,8 @@ func TestUnexpiredDropsWhatNoLongerCounts(t *testing.T) {
 	}
 }
 
-// fleet returns n channels with four labels each.
-func fleet(n int) []labels {
+// labelled returns n channels with four labels each.
+func labelled(n int) []labels {
 	out := make([]labels, n)
 	for i := range out {
 		out[i] = labels{
@@ -397,7 +397,7 @@ func twoSelectors() (labels, []selector.Selector) {
 }
 
 func BenchmarkMatch20(b *testing.B) {
-	channels := fleet(20)
+	channels := labelled(20)
 	message, selectors := twoSelectors()
 	b.ReportAllocs()
 	for b.Loop() {
@@ -410,7 +410,7 @@ func BenchmarkMatch20(b *testing.B) {
 func BenchmarkMatcher(b *testing.B) {
 	for _, n := range []int{3, 20, 100} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			matcher, scores := selector.NewMatcher(fleet(n)), make([]float64, n)
+			matcher, scores := selector.NewMatcher(labelled(n)), make([]float64, n)
 			message, selectors := twoSelectors()
 			b.ReportAllocs()
 			for b.Loop() {

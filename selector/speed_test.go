@@ -38,7 +38,7 @@ func TestAThousandChannelsAreDrawnInProportion(t *testing.T) {
 
 // TestHotPathDoesNotAllocate is not parallel: AllocsPerRun counts for the whole process.
 func TestHotPathDoesNotAllocate(t *testing.T) {
-	channels, list := fleet(20), make([]selector.Candidate, 20)
+	channels, list := labelled(20), make([]selector.Candidate, 20)
 	message, selectors := twoSelectors()
 	matcher, scores := selector.NewMatcher(channels), make([]float64, len(channels))
 	drawer := selector.NewDrawer(testKey)

@@ -85,7 +85,7 @@ func (f *settleFlags) settlement() *control.Settlement {
 }
 
 func (f *settleFlags) check(named bool) error {
-	known := slices.Contains(control.Verdicts, f.as)
+	known := slices.Contains(control.Resolutions, f.as)
 	_, err := f.filter.parse(time.Now())
 	switch {
 	case !known:

@@ -58,13 +58,13 @@ func (s *stage) passedOver(channel string) map[string]int {
 	return reasons
 }
 
-// rest waits until no attempt is in flight and every message that has not ended waits for waitsFor,
-// and returns how many those are.
-func (s *stage) rest(n int, waitsFor string) (waiting int64) {
+// untilRest waits until no attempt is in flight and every message that has not ended waits for
+// waitsFor, and returns how many those are.
+func (s *stage) untilRest(n int, waitsFor string) (waiting int64) {
 	s.t.Helper()
 	tier.Within(s.t, stepTimeout, "everything is sent or waits for "+waitsFor, func() bool {
-		type standing struct{ Open, Done, Waiting int64 }
-		p := query(s.t, s.postgres, pgx.RowToStructByPos[standing], `
+		type counts struct{ Open, Done, Waiting int64 }
+		p := query(s.t, s.postgres, pgx.RowToStructByPos[counts], `
 			select (select count(*) from audit.attempts where outcome is null),
 			  (select count(*) from audit.messages where state = 'accepted'
 			or finished_at is not null),
@@ -103,7 +103,7 @@ func TestAPrepaidTenantSendsWhatWasPaid(t *testing.T) {
 	s.command("budget", "top-up", "--all-channels", "--tenant", "other", "--amount", "1000",
 		"--reason", "paid", "--author", "ann")
 	s.publish("bulk", among(short("prepaid", n), "shop", "other"))
-	if waiting := s.rest(n, "tenant:shop prepaid money"); waiting != n/2 {
+	if waiting := s.untilRest(n, "tenant:shop prepaid money"); waiting != n/2 {
 		t.Fatalf("got %d waiting messages, want the %d of the tenant without budget", waiting, n/2)
 	}
 	if got := s.command("status"); !strings.Contains(got,
@@ -116,7 +116,7 @@ func TestAPrepaidTenantSendsWhatWasPaid(t *testing.T) {
 	tier.Within(t, stepTimeout, "the budget is spent", func() bool {
 		return strings.Contains(s.command("status"), "of 0.50 GBP are used")
 	})
-	s.rest(n, "tenant:shop prepaid money")
+	s.untilRest(n, "tenant:shop prepaid money")
 	got := s.tenantLimit("shop", "money", "sum(a.price_micros)")
 	if got.Granted != got.Attempts || got.Granted > 500_000 || got.Granted < 460_000 {
 		t.Errorf("%+v of 500000", got)
@@ -138,7 +138,7 @@ func TestATenantsLimitHoldsOverAllChannels(t *testing.T) {
 	processes := s.runAll(2)
 	s.joined(len(processes))
 	ids := s.publish("bulk", among(short("tenant", n), "shop", "other"))
-	waiting := s.rest(n, "tenant:shop 1d messages")
+	waiting := s.untilRest(n, "tenant:shop 1d messages")
 	got := s.tenantLimit("shop", "messages", "count(*)")
 	if got.Granted != most || got.Attempts != most {
 		t.Errorf("got %+v, want %d granted and as many attempts", got, most)
@@ -181,7 +181,7 @@ func TestALimitOfEachTenantHoldsOverAllChannels(t *testing.T) {
   {tenant: bank, window: 1d, max: 9000}]`})
 	s.joined(len(s.runAll(2)))
 	ids := s.publish("bulk", among(short("each", n), "shop", "other", "bank"))
-	s.rest(n-(n/3-most), "tenant:shop 1d messages")
+	s.untilRest(n-(n/3-most), "tenant:shop 1d messages")
 	for _, tenant := range []string{"shop", "other"} {
 		tier.Within(t, stepTimeout, "the limit of "+tenant+" is used up", func() bool {
 			got := s.tenantLimit(tenant, "messages", "count(*)")
@@ -287,7 +287,7 @@ func TestADaysBudgetIsKeptToTheMicro(t *testing.T) {
 				when, spent.Granted, spent.Attempts, carried, most)
 		}
 	}
-	s.rest(n, "tenant:shop 1d money")
+	s.untilRest(n, "tenant:shop 1d money")
 	check("at the limit", budget)
 	refused := s.count(`select count(*) from audit.attempts where outcome = 'refused'`)
 	if refused == 0 {

@@ -111,7 +111,7 @@ func (c *cli) startRamp(ctx context.Context, f *rampFlags, route string, args []
 		}
 		sentence := started.Ramp.Sentence() + " The running dispatchers make the steps."
 		switch {
-		case started.Nowhere:
+		case started.Unchanged:
 			sentence = fmt.Sprintf("Route %s has these weights already: there is nothing to move.",
 				route)
 		case started.DryRun:
@@ -166,7 +166,7 @@ func (c *cli) steerRamp(ctx context.Context, f *rampFlags, args []string) error 
 		r := &steered.Ramp
 		sentence := r.Sentence()
 		switch {
-		case steered.Nowhere:
+		case steered.Unchanged:
 			sentence = fmt.Sprintf("Ramp %d of route %s is %s already: nothing to do.", r.ID,
 				r.Route, to)
 		case f.dryRun:

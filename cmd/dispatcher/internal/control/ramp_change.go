@@ -28,8 +28,8 @@ type RampStarted struct {
 	DryRun  bool       `json:"dry_run"`
 	Ramp    Ramp       `json:"ramp"`
 	Plan    []RampStep `json:"plan,omitempty"`
-	// Nowhere reports that the route or the ramp already was as asked.
-	Nowhere bool `json:"-"`
+	// Unchanged reports that the route or the ramp already was as asked.
+	Unchanged bool `json:"-"`
 }
 
 // NoRamp means that no ramp of the route runs or is held.
@@ -91,8 +91,8 @@ func (d *Draft) StartRamp(ctx context.Context, p *RampPlan) (*RampStarted, error
 		plan[i].At = r.NextAt.Add(time.Duration(i) * r.Every)
 	}
 	started := &RampStarted{Version: d.Current.Version, DryRun: d.by.DryRun, Plan: plan}
-	if leadsNowhere(&r) {
-		started.Ramp, started.Plan, started.Nowhere = NewRamp(&r), nil, true
+	if changesNothing(&r) {
+		started.Ramp, started.Plan, started.Unchanged = NewRamp(&r), nil, true
 		return started, nil
 	}
 	if d.by.DryRun {
@@ -167,7 +167,7 @@ func (d *Draft) planned(r *ledger.Ramp) ([]RampStep, error) {
 	return steps, app.CheckChannels(doc.Name, doc.Routing)
 }
 
-func leadsNowhere(r *ledger.Ramp) bool {
+func changesNothing(r *ledger.Ramp) bool {
 	for channel, to := range r.To {
 		if r.From[channel] != to {
 			return false
@@ -187,7 +187,7 @@ func (d *Draft) SteerRamp(
 	}
 	was := &RampStarted{Version: d.Current.Version, DryRun: d.by.DryRun, Ramp: NewRamp(r)}
 	if r.State == to {
-		was.Nowhere = true
+		was.Unchanged = true
 		return was, nil
 	}
 	if d.by.DryRun {

@@ -11,15 +11,15 @@ import (
 // Settlement says what happened to an ambiguous submission, as an operator has learned it from the
 // provider.
 type Settlement struct {
-	As        string // one of Verdicts
+	As        string // one of Resolutions
 	Reference string // the provider's id of the message, if the provider took it
 	By        By
 }
 
-// Verdicts are the values of Settlement.As.
-var Verdicts = []string{"taken", "not_taken", "final"}
+// Resolutions are the values of Settlement.As.
+var Resolutions = []string{"taken", "not_taken", "final"}
 
-var verdicts = map[string]ledger.ResolvedAs{
+var resolvedAs = map[string]ledger.ResolvedAs{
 	"taken": ledger.Taken, "not_taken": ledger.NotTaken, "final": ledger.Unresolved,
 }
 
@@ -42,19 +42,19 @@ func Settle(
 	if err != nil {
 		return attempt, "", err
 	}
-	if verdicts[s.As] == ledger.NotTaken && open.Partly {
+	if resolvedAs[s.As] == ledger.NotTaken && open.Partly {
 		return attempt, "is known to have been taken in part: settle it as taken, or as final", nil
 	}
 	now, err := l.Clock(ctx)
 	if err != nil {
 		return attempt, "", err
 	}
-	if verdicts[s.As] == ledger.NotTaken && open.Message.Envelope == nil &&
+	if resolvedAs[s.As] == ledger.NotTaken && open.Message.Envelope == nil &&
 		open.Message.ExpiresAt.After(now) {
 		return attempt, "cannot be sent again, because its number and text are not kept any " +
 			"more: settle it as taken, or as final", nil
 	}
-	resolution := decide.Resolve(&open, verdicts[s.As], decide.CodeOperator, s.Reference, now)
+	resolution := decide.Resolve(&open, resolvedAs[s.As], decide.CodeOperator, s.Reference, now)
 	resolution.Author, resolution.Via, resolution.Note = s.By.Author, s.By.Via, s.By.Reason
 	ended, err := l.Ambiguities.Resolve(ctx, resolution)
 	if err == nil && !ended {

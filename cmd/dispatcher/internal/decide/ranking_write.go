@@ -83,7 +83,7 @@ type candidateWriter struct {
 	latest Micros
 	scores *scoreTexts
 
-	behind   bool    // whether a candidate has been written
+	written  bool    // whether a candidate has been written
 	capacity int64   // of the one before
 	score    float64 // of the one before that has one
 	scored   bool    // whether one before has
@@ -114,7 +114,7 @@ func (w *candidateWriter) appendHead(dst []byte, r *Ranking) []byte {
 
 // append writes one candidate.
 func (w *candidateWriter) append(dst []byte, r *Ranked) []byte {
-	if w.behind {
+	if w.written {
 		dst = append(dst, ',')
 	}
 	dst = appendWord(dst, r.Channel)
@@ -123,7 +123,7 @@ func (w *candidateWriter) append(dst []byte, r *Ranked) []byte {
 	}
 	if w.load {
 		dst = strconv.AppendInt(append(dst, ' '), r.Active, 10)
-		if !w.behind || r.Capacity != w.capacity {
+		if !w.written || r.Capacity != w.capacity {
 			dst = strconv.AppendInt(append(dst, '/'), r.Capacity, 10)
 			w.capacity = r.Capacity
 		}
@@ -139,7 +139,7 @@ func (w *candidateWriter) append(dst []byte, r *Ranked) []byte {
 	if r.Reason != "" {
 		dst = r.Limit.append(appendWord(append(dst, ' '), r.Reason))
 	}
-	w.behind = true
+	w.written = true
 	return dst
 }
 

@@ -23,15 +23,15 @@ const codeRepeated = "same_key"
 // transaction that wrote the answer has also moved the message on, unless there were further
 // attempts under the key: then the latest of them represents the submission.
 func AnsweredLate(o *ledger.OpenAmbiguity, now time.Time) *ledger.Resolution {
-	verdict := ledger.NotTaken
+	as := ledger.NotTaken
 	if o.Answer == provider.Accepted.String() {
-		verdict = ledger.Taken
+		as = ledger.Taken
 	}
 	if o.Attempt.Number == o.First || o.Settled {
-		return &ledger.Resolution{Seq: o.Message.Seq, Key: o.Key, As: verdict}
+		return &ledger.Resolution{Seq: o.Message.Seq, Key: o.Key, As: as}
 	}
-	r := Resolve(o, verdict, codeRepeated, "", now)
-	if verdict != ledger.Taken {
+	r := Resolve(o, as, codeRepeated, "", now)
+	if as != ledger.Taken {
 		return r
 	}
 	if o.Receipt != ledger.Delivered && o.Receipt != ledger.Undelivered {
@@ -51,12 +51,12 @@ func AnsweredLate(o *ledger.OpenAmbiguity, now time.Time) *ledger.Resolution {
 // from now on, for the time that the channel had when the attempt was sent. Whether and how the
 // message goes on is decided as for any answer. It is pure.
 func Resolve(
-	o *ledger.OpenAmbiguity, verdict ledger.ResolvedAs, code, reference string, now time.Time,
+	o *ledger.OpenAmbiguity, as ledger.ResolvedAs, code, reference string, now time.Time,
 ) *ledger.Resolution {
 	a := RecordedAttempt(&o.Message, &o.Attempt, &Lane{})
 	a.RepeatUntil, a.Await = time.Time{}, o.Await
-	r := &ledger.Resolution{Seq: a.Seq, Key: o.Key, As: verdict}
-	switch verdict {
+	r := &ledger.Resolution{Seq: a.Seq, Key: o.Key, As: as}
+	switch as {
 	case ledger.Taken:
 		// The ledger sets possible_duplicate in the event if the message keeps it.
 		a.duplicate = false

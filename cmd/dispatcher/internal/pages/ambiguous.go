@@ -111,7 +111,7 @@ func (s *Server) settle(w http.ResponseWriter, r *request) error {
 		As: r.PostFormValue("as"), Reference: strings.TrimSpace(r.PostFormValue("reference")), By: *by,
 	}
 	switch {
-	case !slices.Contains(control.Verdicts, as.As):
+	case !slices.Contains(control.Resolutions, as.As):
 		return refuse("choose what became of the message")
 	case as.Reference != "" && as.As != "taken":
 		return refuse("only a message that has been taken has an id of the provider: leave the id " +

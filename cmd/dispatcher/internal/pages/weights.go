@@ -160,7 +160,7 @@ func (s *Server) ramped(
 	w http.ResponseWriter, r *request, route string, done *control.RampStarted,
 ) error {
 	s.facts.forget()
-	if done.Nowhere {
+	if done.Unchanged {
 		return s.done(w, r, routePath(route), "There was nothing to do.")
 	}
 	return s.done(w, r, routePath(route), done.Ramp.Sentence())

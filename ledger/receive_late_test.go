@@ -10,16 +10,16 @@ import (
 	"dispatcher/provider"
 )
 
-// rested settles an attempt of a message of two parts as unknown, with reference r1, and opens an
+// timedOut settles an attempt of a message of two parts as unknown, with reference r1, and opens an
 // ambiguity. The time of r1 ends while the attempt is unknown, so its row is not due any more.
-func rested(t *testing.T) (*ledger.Ledger, ledger.Message, func(string) string) {
+func timedOut(t *testing.T) (*ledger.Ledger, ledger.Message, func(string) string) {
 	t.Helper()
 	l, m, see := one(t)
-	rest(t, l, m, see)
+	timeOut(t, l, m, see)
 	return l, m, see
 }
 
-func rest(t *testing.T, l *ledger.Ledger, m ledger.Message, see func(string) string) {
+func timeOut(t *testing.T, l *ledger.Ledger, m ledger.Message, see func(string) string) {
 	t.Helper()
 	s := unanswered(m, "r1")
 	s.Segments, s.PriceMicros, s.Receipts = 2, 56_000, 2
@@ -102,7 +102,7 @@ func TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, m, see := rested(t)
+			l, m, see := timedOut(t)
 			prove(t, l, m)
 			overdue(t, l)
 			if got := see(`select state from dispatcher.message_states`); got != "accepted" {
@@ -169,9 +169,9 @@ func TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem(t *testing.T) {
 	}
 }
 
-// TestAStandInThatRestedIsLookedAtAgain: a stand-in is the row of a part whose reference belongs to
-// another message.
-func TestAStandInThatRestedIsLookedAtAgain(t *testing.T) {
+// TestAStandInThatTimedOutIsLookedAtAgain: a stand-in is the row of a part whose reference belongs
+// to another message.
+func TestAStandInThatTimedOutIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
 	other := claimAll(t, l, []ledger.Message{message("other")}, "a").Messages[0]
