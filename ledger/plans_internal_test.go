@@ -67,6 +67,42 @@ func TestHotStatementsReadADayByItsKeys(t *testing.T) {
 	}
 }
 
+// TestDueMessagesAreReadByTheirKeys: the statement in the body of lock_due is planned for the
+// numbers that it gets.
+func TestDueMessagesAreReadByTheirKeys(t *testing.T) {
+	t.Parallel()
+	conn := sessionWith(t, ledgertest.Fresh(t), hotSettings)
+	var body string
+	if err := conn.QueryRow(t.Context(), `select prosrc from pg_proc where oid =
+		'dispatcher.lock_due(bigint[])'::regprocedure`).Scan(&body); err != nil {
+		t.Fatal(err)
+	}
+	_, query, found := strings.Cut(body, "return query")
+	query, _, ended := strings.Cut(query, ";")
+	if !found || !ended {
+		t.Fatalf("not one statement: %s", body)
+	}
+	first := DayAt(time.Now()).first()
+	numbers := fmt.Sprintf("'{%d,%d}'::bigint[]", first+1, first+2)
+	rows, err := conn.Query(t.Context(),
+		"explain "+regexp.MustCompile(`\bpicked\b`).ReplaceAllString(query, numbers))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(lines, "\n")
+	days := map[string]bool{}
+	for _, m := range partitionScan.FindAllString(got, -1) {
+		days[regexp.MustCompile(`\d{8}`).FindString(m)] = true
+	}
+	if !byKeys(got) || allDays.MatchString(got) || len(days) != 1 {
+		t.Errorf("of %d days:\n%s", len(days), got)
+	}
+}
+
 // TestAPageOfUnsentMessagesReadsTheNextRowsByTheirKeys among many, for any filter.
 func TestAPageOfUnsentMessagesReadsTheNextRowsByTheirKeys(t *testing.T) {
 	t.Parallel()

@@ -65,8 +65,11 @@ func (r *run) first(ctx context.Context) (*meter, error) {
 	return m, r.rig.produce(ctx, r.name, 0, 1, 0)
 }
 
-// runTimeout bounds one run.
-const runTimeout = 2 * time.Minute
+// A run may take startTimeout, and slowest for each message.
+const (
+	startTimeout = 2 * time.Minute
+	slowest      = time.Millisecond
+)
 
 // measure starts the process and calls feed once its first message was sent. It waits until the
 // carriers have read everything and their receipts are taken, reads the process's figures and stops
@@ -100,7 +103,8 @@ func (r *run) feedAlone(ctx context.Context, self string, feed func(context.Cont
 func (r *run) with(
 	ctx context.Context, self string, work func(context.Context, *process) error,
 ) error {
-	ctx, cancel := context.WithTimeout(ctx, runTimeout)
+	timeout := startTimeout + time.Duration(r.messages)*slowest
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	prepare := r.rig.makeDatabase
 	if r.ledgerName() != r.name {
