@@ -13,8 +13,10 @@ import (
 
 // Erasure is a request to erase the number of a subscriber and the texts of the messages to it.
 type Erasure struct {
-	// Number is E.164 with its plus. It is not stored.
-	Number string
+	// Number is E.164 with its plus, and Written are other ways in which people write its digits.
+	// They are not stored.
+	Number  string
+	Written []string
 	// Tenant is the tenant whose messages are erased; nil for all tenants.
 	Tenant *string
 	// NumberHMAC is stored in the record of the request in place of the number, as in Message.
@@ -145,20 +147,29 @@ func (e *eraser) eraseParts(ctx context.Context) error {
 
 func (e *eraser) digits() string { return strings.TrimLeft(e.request.Number, "+") }
 
+// pattern matches the number in a text, but not as a part of a longer one.
+func (e *eraser) pattern() string {
+	written := append([]string{e.digits()}, e.request.Written...)
+	return `(^|[^0-9])(00)?(` + strings.Join(written, "|") + `)([^0-9]|$)`
+}
+
 // tenantsOf are the tenants that have messages on a day.
 var tenantsOf = ofDay(`select distinct tenant from dispatcher.messages`)
 
 // erasePayloads deletes the payloads of messages to some recipients, $2. The payload of a record
-// that could not be used has no recipient. It is deleted if it contains the digits of the number,
-// $3, and if its tenant is $4 or not known. Payloads of unended messages stay; $1 is 0, see
-// unended. The messages are locked, so that they are not sent again meanwhile.
+// that could not be used has no recipient. It is deleted if it contains the number, which $3
+// matches, and if its tenant is $4 or not known. Digits of one number may be apart: blanks, dots,
+// dashes and brackets are left out, and bytes that are not ASCII, which encode writes as three
+// octal digits. Payloads of unended messages stay; $1 is 0, see unended. The messages are locked,
+// so that they are not sent again meanwhile.
 var erasePayloads = ofDay(`
 	with found as materialized (
 	  select m.seq, m.tenant, ` + unended + ` as unended
 	  from dispatcher.payloads p join dispatcher.messages m on m.seq = p.seq
 	  where p.recipient = any($2) or p.recipient is null
 	    and ($4::text is null or m.tenant in ('', $4))
-	    and position(convert_to($3, 'UTF8') in p.envelope) > 0
+	    and translate(regexp_replace(encode(p.envelope, 'escape'), '\\[0-7]{3}', '', 'g'),
+	      ' .-/()', '') ~ $3
 	  for update of m
 	), gone as (
 	  delete from dispatcher.payloads p using found f where p.seq = f.seq and not f.unended
@@ -174,8 +185,8 @@ func (e *eraser) eraseDay(ctx context.Context, day Day) error {
 	var found []ErasedTenant
 	var messages int64
 	err = e.inTx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, erasePayloads.on(day), time.Duration(0), recipients, e.digits(),
-			e.request.Tenant)
+		rows, err := tx.Query(ctx, erasePayloads.on(day), time.Duration(0), recipients,
+			e.pattern(), e.request.Tenant)
 		if err != nil {
 			return err
 		}

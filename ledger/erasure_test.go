@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,7 +12,8 @@ import (
 // erasure is a request for the number of the messages of these tests.
 func erasure(tenant ...string) *ledger.Erasure {
 	e := &ledger.Erasure{
-		Number: "+447700900123", NumberHMAC: 4711, Author: "ann", Reason: "asked by letter",
+		Number: "+447700900123", Written: []string{"07700900123", "4407700900123"},
+		NumberHMAC: 4711, Author: "ann", Reason: "asked by letter",
 	}
 	if len(tenant) > 0 {
 		e.Tenant = &tenant[0]
@@ -26,6 +28,17 @@ func (k *keeping) erase(t testing.TB, e *ledger.Erasure) ledger.Erased {
 		t.Fatal(err)
 	}
 	return erased
+}
+
+// unusable stores a record that could not be used.
+func (k *keeping) unusable(t testing.TB, id, envelope string) {
+	t.Helper()
+	seq := k.message(t, id, 3, hour)
+	k.exec(t, `delete from dispatcher.messages where seq = $1`, seq)
+	k.exec(t, `insert into dispatcher.messages (seq, id, lane, state, finished_at)
+		values ($1, $2, 'otp', 'dead', now())`, seq, id)
+	k.exec(t, `update dispatcher.payloads set recipient = null, envelope = $2 where seq = $1`,
+		seq, []byte(envelope))
 }
 
 // audience fills a database with messages of two tenants to the number, and with others.
@@ -43,16 +56,8 @@ func audience(t testing.TB) *keeping {
 	seq = k.message(t, "to-another", 3, hour)
 	k.exec(t, `update dispatcher.payloads set recipient = dispatcher.recipient('shop',
 		'+447700900124'), envelope = '{"to":"+447700900124"}' where seq = $1`, seq)
-	for id, envelope := range map[string]string{
-		"dead": `{"to":"+447700900123"`, "dead-other": `{"to":"+447700900124"`,
-	} {
-		seq := k.message(t, id, 3, hour)
-		k.exec(t, `delete from dispatcher.messages where seq = $1`, seq)
-		k.exec(t, `insert into dispatcher.messages (seq, id, lane, state, finished_at)
-			values ($1, $2, 'otp', 'dead', now())`, seq, id)
-		k.exec(t, `update dispatcher.payloads set recipient = null, envelope = $2 where seq = $1`,
-			seq, []byte(envelope))
-	}
+	k.unusable(t, "dead", `{"to":"+447700900123"`)
+	k.unusable(t, "dead-other", `{"to":"+447700900124"`)
 	for _, sender := range []string{"447700900123", "+447700900123", "+447700900124"} {
 		k.exec(t, `insert into dispatcher.inbound_parts (id, channel, sender, recipient, grp, parts,
 			part, body, received_at) values ('i', 'a', $1, '80800', 1, 2, 0, 'hello', now())`, sender)
@@ -105,6 +110,30 @@ func TestANumberIsErasedFromAllMessagesThatHaveEnded(t *testing.T) {
 	// Everything else about the messages is there.
 	if n := scalar[int](t, k.db, `select count(*) from audit.attempts`); n != 8 {
 		t.Errorf("there are %d attempts", n)
+	}
+}
+
+func TestANumberIsFoundHoweverARecordWritesIt(t *testing.T) {
+	t.Parallel()
+	k := newKeeping(t)
+	for i, envelope := range []string{
+		`{"to":"07700 900123"}`, `{"to":"+44 (0)7700 900123"}`, `{"to":"0044.7700-900123"}`,
+		`447700900123`, "{\"to\":\"+44\u00a07700\u00a0900123\"}", `{"text":"Zoë:","to":07700900123`,
+		"\xff07700900123",
+	} {
+		k.unusable(t, fmt.Sprint("found-", i), envelope)
+	}
+	for i, envelope := range []string{
+		`{"to":"+44 7700 900124"}`, `{"to":"+1447700900123"}`, `{"to":"077009001230"}`,
+		`{"id":"07700","to":"900123"}`,
+	} {
+		k.unusable(t, fmt.Sprint("other-", i), envelope)
+	}
+	if got := k.erase(t, erasure()); got.Messages() != 7 {
+		t.Errorf("%+v", got)
+	}
+	if got := k.payloads(t); got != "other-0 other-1 other-2 other-3" {
+		t.Errorf("there are %s", got)
 	}
 }
 

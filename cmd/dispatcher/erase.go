@@ -91,7 +91,8 @@ func (f *eraseFlags) erasure(c *cli) (*ledger.Erasure, error) {
 			"code, such as +447700900000, or give --default-region"))
 	}
 	return &ledger.Erasure{
-		Number: number, Author: f.author, Reason: f.reason, DryRun: f.dryRun,
+		Number: number, Written: numbers.Written(number),
+		Author: f.author, Reason: f.reason, DryRun: f.dryRun,
 	}, nil
 }
 
