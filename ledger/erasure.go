@@ -13,7 +13,7 @@ import (
 
 // Erasure is a request to erase the number of a subscriber and the texts of the messages to it.
 type Erasure struct {
-	// Number is E.164 with its plus, and Written are other ways in which people write its digits.
+	// Number is E.164 with its plus, and Written are the digits of all ways in which people write it.
 	// They are not stored.
 	Number  string
 	Written []string
@@ -147,29 +147,36 @@ func (e *eraser) eraseParts(ctx context.Context) error {
 
 func (e *eraser) digits() string { return strings.TrimLeft(e.request.Number, "+") }
 
-// pattern matches the number in a text, but not as a part of a longer one.
+// betweenDigits is what may stand between two digits of a number: blanks, dots, dashes, slashes,
+// brackets, and bytes that are not ASCII, such as those of a no-break space. It is for the text
+// that PostgreSQL encodes as "escape".
+const betweenDigits = `(?:[-_ ./()\t]|\\[23][0-7]{2}|\\\\(?:t|u00a0)){0,3}`
+
+// pattern matches the number in a text, however it is written, but not as part of a longer one.
 func (e *eraser) pattern() string {
-	written := append([]string{e.digits()}, e.request.Written...)
-	return `(^|[^0-9])(00)?(` + strings.Join(written, "|") + `)([^0-9]|$)`
+	ways := append([]string{e.digits()}, e.request.Written...)
+	for i, digits := range ways {
+		ways[i] = strings.Join(strings.Split(digits, ""), betweenDigits)
+	}
+	return `(^|[^0-9]|\\[23][0-7]{2})(00)?(` + strings.Join(ways, "|") + `)([^0-9]|$)`
 }
 
 // tenantsOf are the tenants that have messages on a day.
 var tenantsOf = ofDay(`select distinct tenant from dispatcher.messages`)
 
 // erasePayloads deletes the payloads of messages to some recipients, $2. The payload of a record
-// that could not be used has no recipient. It is deleted if it contains the number, which $3
-// matches, and if its tenant is $4 or not known. Digits of one number may be apart: blanks, dots,
-// dashes and brackets are left out, and bytes that are not ASCII, which encode writes as three
-// octal digits. Payloads of unended messages stay; $1 is 0, see unended. The messages are locked,
-// so that they are not sent again meanwhile.
+// that could not be used has no recipient. It is deleted if it contains the digits of the number,
+// $3, or is matched by pattern, $5, and if its tenant is $4 or not known. Payloads of unended
+// messages stay; $1 is 0, see unended. The messages are locked, so that they are not sent again
+// meanwhile.
 var erasePayloads = ofDay(`
 	with found as materialized (
 	  select m.seq, m.tenant, ` + unended + ` as unended
 	  from dispatcher.payloads p join dispatcher.messages m on m.seq = p.seq
 	  where p.recipient = any($2) or p.recipient is null
 	    and ($4::text is null or m.tenant in ('', $4))
-	    and translate(regexp_replace(encode(p.envelope, 'escape'), '\\[0-7]{3}', '', 'g'),
-	      ' .-/()', '') ~ $3
+	    and (position(convert_to($3, 'UTF8') in p.envelope) > 0
+	      or encode(p.envelope, 'escape') ~ $5)
 	  for update of m
 	), gone as (
 	  delete from dispatcher.payloads p using found f where p.seq = f.seq and not f.unended
@@ -185,8 +192,8 @@ func (e *eraser) eraseDay(ctx context.Context, day Day) error {
 	var found []ErasedTenant
 	var messages int64
 	err = e.inTx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, erasePayloads.on(day), time.Duration(0), recipients,
-			e.pattern(), e.request.Tenant)
+		rows, err := tx.Query(ctx, erasePayloads.on(day), time.Duration(0), recipients, e.digits(),
+			e.request.Tenant, e.pattern())
 		if err != nil {
 			return err
 		}

@@ -250,9 +250,10 @@ func (k *keeper) moveReceipts(ctx context.Context) error {
 		return err
 	}
 	for _, day := range days {
-		// The first call finds no receipts: it makes the partition of the day. A session may see the rows
-		// of a transaction a moment before it learns of the partitions that the transaction made, and
-		// Receive would find the receipts in neither table.
+		// The first call finds no receipts: it makes the partition of the day. A session may see the
+		// rows of a transaction a moment before it learns of the partitions that the transaction made,
+		// and Receive would find the receipts in neither table. The call also counts as a look at the
+		// day: if the process dies before all receipts have moved, the next look is a day later.
 		_, err := k.conn.Exec(ctx, `select from dispatcher.move_receipts($1, $2)`, day,
 			(day+1).first()-1)
 		if err != nil {

@@ -2,14 +2,20 @@ package numbers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/nyaruka/phonenumbers"
 )
 
-// Written are the digits of a number in E.164 as people write it without its calling code, and as
-// in +44 (0)7700 900123. There are none if no country has the calling code.
-func Written(number string) []string {
+// leastWritten is how many digits a way of writing a number has at least: fewer may be a code or a
+// date.
+const leastWritten = 8
+
+// Written are the digits of a number in E.164 as people write it without its calling code, with and
+// without the prefix of national calls, and as in +44 (0)7700 900123. There are none if no country
+// has the calling code.
+func Written(number string) (written []string) {
 	n, err := phonenumbers.Parse(number, "")
 	if err != nil {
 		return nil
@@ -20,5 +26,13 @@ func Written(number string) []string {
 		}
 		return c
 	}, phonenumbers.Format(n, phonenumbers.NATIONAL))
-	return []string{national, fmt.Sprint(n.GetCountryCode()) + national}
+	for _, digits := range []string{
+		phonenumbers.GetNationalSignificantNumber(n), national,
+		fmt.Sprint(n.GetCountryCode()) + national,
+	} {
+		if len(digits) >= leastWritten && !slices.Contains(written, digits) {
+			written = append(written, digits)
+		}
+	}
+	return written
 }
