@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,9 +74,13 @@ func TestDueMessagesAreReadByTheirKeys(t *testing.T) {
 	t.Parallel()
 	conn := sessionWith(t, ledgertest.Fresh(t), hotSettings)
 	var body string
-	if err := conn.QueryRow(t.Context(), `select prosrc from pg_proc where oid =
-		'dispatcher.lock_due(bigint[])'::regprocedure`).Scan(&body); err != nil {
+	var settings []string
+	if err := conn.QueryRow(t.Context(), `select prosrc, proconfig from pg_proc where oid =
+		'dispatcher.lock_due(bigint[])'::regprocedure`).Scan(&body, &settings); err != nil {
 		t.Fatal(err)
+	}
+	if !slices.Contains(settings, "plan_cache_mode=force_custom_plan") {
+		t.Errorf("it is planned for any numbers: %s", settings)
 	}
 	_, query, found := strings.Cut(body, "return query")
 	query, _, ended := strings.Cut(query, ";")
@@ -84,16 +89,7 @@ func TestDueMessagesAreReadByTheirKeys(t *testing.T) {
 	}
 	first := DayAt(time.Now()).first()
 	numbers := fmt.Sprintf("'{%d,%d}'::bigint[]", first+1, first+2)
-	rows, err := conn.Query(t.Context(),
-		"explain "+regexp.MustCompile(`\bpicked\b`).ReplaceAllString(query, numbers))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := strings.Join(lines, "\n")
+	got := planOf(t, conn, regexp.MustCompile(`\bpicked\b`).ReplaceAllString(query, numbers))
 	days := map[string]bool{}
 	for _, m := range partitionScan.FindAllString(got, -1) {
 		days[regexp.MustCompile(`\d{8}`).FindString(m)] = true
@@ -124,15 +120,7 @@ func TestAPageOfUnsentMessagesReadsTheNextRowsByTheirKeys(t *testing.T) {
 		"tenant": {Tenant: "bank", Before: now},
 		"since":  {Lane: "otp", Since: now.Add(-time.Hour), Before: now},
 	} {
-		rows, err := conn.Query(t.Context(), "explain "+selectUnsent, f.arguments(0, 500, true))
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := strings.Join(lines, "\n")
+		got := planOf(t, conn, selectUnsent, f.arguments(0, 500, true))
 		if !byKeys(got) || strings.Contains(got, "Seq Scan") ||
 			!strings.Contains(got, "Index Scan using due_pkey") {
 			t.Errorf("%s:\n%s", name, got)
@@ -154,6 +142,20 @@ func sessionWith(t *testing.T, url string, settings map[string]string) *pgx.Conn
 	}
 	t.Cleanup(func() { closeConn(conn) })
 	return conn
+}
+
+// planOf is the plan of a statement for its arguments.
+func planOf(t *testing.T, conn *pgx.Conn, sql string, args ...any) string {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), "explain "+sql, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // genericPlan is the plan of a statement for any parameters.
