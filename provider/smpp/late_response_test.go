@@ -86,24 +86,26 @@ func TestALateAcceptanceProvesThatTheSubmitWasTaken(t *testing.T) {
 // already had one, and answers to other requests are not reported.
 func TestOnlyALateAcceptanceIsReported(t *testing.T) {
 	t.Parallel()
-	cfg := Config{ResponseTimeout: time.Second}
+	cfg := Config{ResponseTimeout: bindTimeout}
 	content := lateAnswers(&cfg)
 	client, peer := startRaw(t, cfg)
 	yes := func(sequence uint32, id string) {
 		peer.send(0, sequence, &pdu.MessageResp{Command: pdu.CommandSubmitSMResp, MessageID: id})
 	}
+	var given []<-chan provider.Result
 	give := func(i int) uint32 {
-		done := sendAsync(client, keyed(i))
-		sequence := peer.expect(pdu.CommandSubmitSM).Sequence
+		given = append(given, sendAsync(client, keyed(i)))
+		return peer.expect(pdu.CommandSubmitSM).Sequence
+	}
+	refused, nacked, late := give(1), give(2), give(4)
+	for _, done := range given {
 		if r := <-done; r.Outcome != provider.Unknown {
 			t.Fatalf("%v", r.Outcome)
 		}
-		return sequence
 	}
-	refused := give(1)
 	peer.write(pdu.AppendEmpty(nil, pdu.CommandSubmitSMResp, pdu.StatusSysErr, refused))
 	yes(refused, "after a no")
-	peer.write(pdu.AppendEmpty(nil, pdu.CommandGenericNack, pdu.StatusSysErr, give(2)))
+	peer.write(pdu.AppendEmpty(nil, pdu.CommandGenericNack, pdu.StatusSysErr, nacked))
 	done := sendAsync(client, keyed(3))
 	sequence := peer.expect(pdu.CommandSubmitSM).Sequence
 	yes(sequence, "in time")
@@ -112,7 +114,6 @@ func TestOnlyALateAcceptanceIsReported(t *testing.T) {
 		t.Fatalf("%v", r.Outcome)
 	}
 	yes(sequence+1000, "to nothing")
-	late := give(4)
 	yes(late, "late")
 	yes(late, "late, twice")
 	if r := next(t, content); r.Reference != "late" || r.Key != keyed(4).Key {

@@ -607,6 +607,14 @@ func TestOtpDoesNotWaitBehindACampaign(t *testing.T) {
 	code := jobsNamed("code", 1)
 	code[0].Lane = "otp"
 	p.handle(t, code) // blocks for ever if it needs a slot of the campaign
+	tier.Eventually(t, "the feeders have read their inboxes", func() bool {
+		for _, w := range p.workers {
+			if len(w.inbox) > 0 {
+				return false
+			}
+		}
+		return true
+	})
 	close(gate)
 	p.eventually(t, byState, map[string]int64{"accepted": 451})
 	for name, c := range p.channels {
