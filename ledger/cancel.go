@@ -177,12 +177,16 @@ var lockMessages = ofDay(`
 // Cancel ends messages, those of a day in one transaction, and returns the Seq of those that it
 // ended. A message that has changed since the caller read it is left as it is, and so is one that a
 // provider took or may have taken. Cancel waits for claims and settlements that have a message
-// locked.
+// locked. Without messages to end it waits until what the caller has read is durable: a claim that
+// shows why a message cannot be cancelled may still be lost.
 func (s *Cancellations) Cancel(
 	ctx context.Context, by Canceller, all []Cancellation,
 ) (ended map[int64]bool, err error) {
 	slices.SortFunc(all, func(a, b Cancellation) int { return cmp.Compare(a.Seq, b.Seq) })
 	ended = map[int64]bool{}
+	if len(all) == 0 {
+		_, err = s.hot.Exec(ctx, replicationBarrier)
+	}
 	eachDay(len(all), func(i int) int64 { return all[i].Seq }, func(day Day, from, to int) {
 		if err == nil {
 			err = s.cancelOfDay(ctx, by, day, all[from:to], ended)

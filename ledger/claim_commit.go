@@ -71,7 +71,7 @@ func (t *Tx) finish(ctx context.Context) (lost bool, err error) {
 	case err == nil:
 		// PostgreSQL answers COMMIT with ROLLBACK when the transaction had failed.
 		return false, fmt.Errorf("commit was answered with %s", tag)
-	case certainlyUndone(err):
+	case tag != "COMMIT" && certainlyUndone(err):
 		rollback(ctx, t.conn)
 		return false, err
 	}
@@ -91,7 +91,8 @@ func (t *Tx) check() error {
 	return check(&t.seen, &t.was, &t.decisions)
 }
 
-// write sends all changes and the commit. It returns the command tag of the commit.
+// write sends all changes, the commit, and what waits until it is durable. It returns the command
+// tag of the commit, also with an error after that.
 func (t *Tx) write(ctx context.Context) (tag string, err error) {
 	batch := &pgx.Batch{}
 	fresh, attempts, changes := split(&t.seen, t.decisions.Each)
@@ -124,13 +125,14 @@ func (t *Tx) write(ctx context.Context) (tag string, err error) {
 	for _, box := range pack(t.decisions.Notices) {
 		batch.Queue(insertOutbox, box.kind, box.keys, box.values, box.headers)
 	}
-	if slices.Contains(t.seen.Intakes, Duplicate) {
-		batch.Queue(replicationBarrier) // the caller relies on the stored duplicates
-	}
+	// The locks of the channels are released before the disk and a standby have the commit, so that
+	// claims do not wait for each other's disk. The barrier then waits for both.
+	batch.Queue("set local synchronous_commit = off")
 	batch.Queue("commit").Exec(func(ct pgconn.CommandTag) error {
 		tag = ct.String()
 		return nil
 	})
+	batch.Queue(replicationBarrier)
 	err = t.conn.SendBatch(ctx, batch).Close() // not in the return statement: it sets tag
 	return tag, err
 }
@@ -273,11 +275,12 @@ var selectCommitted = ofDay(`
 	    and claimed_at = $4)
 	from pg_logical_emit_message(true, 'dispatcher', '')`)
 
-// replicationBarrier commits an empty record. Where commits wait for a standby, a transaction whose
-// wait was cut off is visible on its server although the standby lacks it. A caller that relies on
-// what it sees, and has nothing to write itself, uses this: the commit returns when the standby has
-// everything before it, and fails on a server that another has taken over from. A transaction that
-// writes, or locks a row, does not need it: its own commit waits.
+// replicationBarrier commits an empty record. Two kinds of transactions are visible before they are
+// durable: claims, and where commits wait for a standby, those whose wait was cut off. A caller
+// that relies on what it sees, and has nothing to write itself, uses this: the commit returns when
+// the disk and the standby have everything before it, and fails on a server that another has taken
+// over from. A transaction that writes, or locks a row, does not need it: its own commit waits,
+// except that of a claim.
 //
 // It writes a message to the WAL that nobody reads (PostgreSQL manual, 9.28.6), and takes no lock.
 const replicationBarrier = `select 1 from pg_logical_emit_message(true, 'dispatcher', '')`

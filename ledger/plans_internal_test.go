@@ -35,7 +35,8 @@ func TestHotStatementsReadADayByItsKeys(t *testing.T) {
 		"free": freeAttempts, "change": updateMessages, "expect": expectReceipts,
 		"attempts of receipts": lockAttemptRows, "messages of receipts": readMessageRows,
 		"locked messages of receipts": lockMessageRows,
-		"what receipts say":           updateAttemptRows, "received": updateReceived, "states": updateStatuses, "flags": flagMessages,
+		"what receipts say":           updateAttemptRows, "received": updateReceived,
+		"states": updateStatuses, "flags": flagMessages,
 		"cancel": cancelMessages, "lock": lockMessages, "settle": settle,
 		"settle plain": settlePlain, "corrected": corrected,
 	} {

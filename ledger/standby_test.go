@@ -17,7 +17,7 @@ import (
 )
 
 // TestAClaimIsNotTakenForCommittedBeforeTheStandbyHasIt: its server has committed it and shows it,
-// because its wait for the standby was cut off. The standby, if it took over, would give the slot
+// and its wait for the standby is cut off. The standby, if it took over, would give the slot
 // away again, and the message would be sent again.
 func TestAClaimIsNotTakenForCommittedBeforeTheStandbyHasIt(t *testing.T) {
 	t.Parallel()
@@ -37,9 +37,6 @@ func TestAClaimIsNotTakenForCommittedBeforeTheStandbyHasIt(t *testing.T) {
 				return scalar[bool](t, beside, `select exists (select from dispatcher.attempts a
 					join dispatcher.messages m on m.seq = a.message_seq
 					where m.id like $1 || '%')`, name)
-			}
-			if visible() {
-				t.Fatal("the attempt is there before its wait was cut off")
 			}
 			if cut != "" {
 				execute(t, beside, cut)
@@ -61,8 +58,37 @@ func TestAClaimIsNotTakenForCommittedBeforeTheStandbyHasIt(t *testing.T) {
 	}
 }
 
+// TestAClaimHoldsNoLockWhileItWaitsForTheStandby: other claims on its channels go on meanwhile, and
+// count what it took.
+func TestAClaimHoldsNoLockWhileItWaitsForTheStandby(t *testing.T) {
+	t.Parallel()
+	server, beside, l := deserted(t, nil)
+	enough := ledgertest.WaitForNobody(t, server.URL())
+	first := claimInVain(t.Context(), t, l, beside, "first")
+	tx, err := l.Claims.Lock(t.Context(), ledger.Claim{
+		Messages: batch("second", 1), Channels: []string{"a"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen := tx.Seen(); seen.LockWait > time.Second || seen.Channels[0].Gate.Active.Count != 1 {
+		t.Errorf("the second claim waited %v and saw %+v", seen.LockWait, seen.Channels[0].Gate.Active)
+	}
+	tx.Rollback()
+	select {
+	case err := <-first:
+		t.Errorf("the first claim was answered while no standby had it: %v", err)
+	default:
+	}
+	enough()
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestAClaimThatIsStillUnderWayIsAwaited: its caller has lost the connection, but the transaction
-// goes on. A snapshot cannot distinguish the newest transaction from one that has not begun.
+// goes on: before its commit, or while it waits for the standby. A snapshot cannot distinguish the
+// newest transaction from one that has not begun.
 func TestAClaimThatIsStillUnderWayIsAwaited(t *testing.T) {
 	t.Parallel()
 	var w *wiretap
@@ -71,18 +97,32 @@ func TestAClaimThatIsStillUnderWayIsAwaited(t *testing.T) {
 		return tapped
 	})
 	w.stubborn.Store(true)
-	enough := ledgertest.WaitForNobody(t, server.URL())
-	ctx, cancel := context.WithCancel(t.Context())
-	claimed := claimInVain(ctx, t, l, beside, "m")
-	cancel()
-	select {
-	case err := <-claimed:
-		t.Fatalf("the claim was answered while it was under way: %v", err)
-	case <-time.After(500 * time.Millisecond):
-	}
-	enough()
-	if err := <-claimed; err != nil {
-		t.Errorf("the claim was committed: %v", err)
+	for name, block := range map[string]func() (end func()){
+		"before its commit": func() (end func()) {
+			execute(t, beside, `begin; lock table dispatcher.outbox in share mode`)
+			return func() { execute(t, beside, `commit`) }
+		},
+		"after its commit": func() (end func()) { return ledgertest.WaitForNobody(t, server.URL()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			// The next claim gets the same connection, with its statements prepared.
+			if err := claimNoticed(t.Context(), l, "warm "+name); err != nil {
+				t.Fatal(err)
+			}
+			end := block()
+			ctx, cancel := context.WithCancel(t.Context())
+			claimed := claimInVain(ctx, t, l, beside, name)
+			cancel()
+			select {
+			case err := <-claimed:
+				t.Fatalf("the claim was answered while it was under way: %v", err)
+			case <-time.After(500 * time.Millisecond):
+			}
+			end()
+			if err := <-claimed; err != nil {
+				t.Errorf("the claim was committed: %v", err)
+			}
+		})
 	}
 }
 
@@ -120,6 +160,10 @@ func TestWhatIsDoneAgainWaitsForTheStandby(t *testing.T) {
 		"receive": func(ctx context.Context) error {
 			_, err := l.Receipts.Receive(ctx, []ledger.Receipt{receipt("r2", provider.Delivered)},
 				tellState)
+			return err
+		},
+		"find nothing to cancel": func(ctx context.Context) error {
+			_, err := l.Cancellations.Cancel(ctx, ledger.Canceller{}, nil)
 			return err
 		},
 		"book": func(ctx context.Context) error {
@@ -178,17 +222,27 @@ func deserted(
 	return server, beside, l
 }
 
-// claimInVain starts a claim, and returns when its commit waits for the standby.
+// claimInVain starts a claim, and returns when it waits for the standby, or for a lock.
 func claimInVain(
 	ctx context.Context, t testing.TB, l *ledger.Ledger, beside *pgx.Conn, id string,
 ) (claimed <-chan error) {
 	t.Helper()
 	done := make(chan error, 1)
-	want := ledger.Claim{Messages: batch(id, 1), Channels: []string{"a"}}
-	go func() { done <- runClaim(ctx, l, want, give) }()
-	tier.Eventually(t, "the claim waits for the standby", func() bool {
+	go func() { done <- claimNoticed(ctx, l, id) }()
+	tier.Eventually(t, "the claim waits", func() bool {
 		return scalar[bool](t, beside, `select exists (select from pg_stat_activity
-			where wait_event = 'SyncRep' and application_name = 'dispatcher')`)
+			where (wait_event = 'SyncRep' or wait_event_type = 'Lock')
+			  and application_name = 'dispatcher')`)
 	})
 	return done
+}
+
+// claimNoticed claims a message on channel a, with a status event.
+func claimNoticed(ctx context.Context, l *ledger.Ledger, id string) error {
+	want := ledger.Claim{Messages: batch(id, 1), Channels: []string{"a"}}
+	return runClaim(ctx, l, want, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		d, err := give(seen)
+		d.Notices = []ledger.Notice{{Kind: ledger.Status, Key: id, Value: []byte(`{}`)}}
+		return d, err
+	})
 }

@@ -12,8 +12,8 @@ import (
 const waitForStandby = "SyncRepWaitForLSN"
 
 // hangUp closes a connection when a commit's wait for the standby was cancelled, for example by
-// pg_cancel_backend. The server still answers COMMIT, and only a warning before it says that the
-// standby may lack the commit. For the caller this must be a commit whose answer was lost.
+// pg_cancel_backend. The server still answers, and only a warning says that the standby may lack
+// the commit. For the caller this must be a commit whose answer was lost.
 func hangUp(conn *pgconn.PgConn, notice *pgconn.Notice) {
 	if notice.Routine == waitForStandby {
 		_ = conn.Close(context.Background()) // the connection is given up in any case
