@@ -150,12 +150,13 @@ func TestWhatIsDoneAgainWaitsForTheStandby(t *testing.T) {
 	if err := l.Settlements.Settle(t.Context(), answer("received-00000", "r2")); err != nil {
 		t.Fatal(err)
 	}
+	again := answer("settled-00000", "r1")
 	works := map[string]func(context.Context) error{
 		"claim": func(ctx context.Context) error {
 			return runClaim(ctx, l, ledger.Claim{Messages: waiting}, give)
 		},
 		"settle": func(ctx context.Context) error {
-			return l.Settlements.Settle(ctx, answer("settled-00000", "r1"))
+			return l.Settlements.Settle(ctx, again)
 		},
 		"receive": func(ctx context.Context) error {
 			_, err := l.Receipts.Receive(ctx, []ledger.Receipt{receipt("r2", provider.Delivered)},
@@ -172,25 +173,35 @@ func TestWhatIsDoneAgainWaitsForTheStandby(t *testing.T) {
 		},
 	}
 	enough := ledgertest.WaitForNobody(t, server.URL())
+	first, cutOff := context.WithCancel(t.Context())
+	defer cutOff()
 	var working sync.WaitGroup
 	for name, work := range works {
 		working.Go(func() {
-			for _, try := range []string{"first", "second", "third"} {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			try := func(ctx context.Context, which string) {
 				if err := work(ctx); err == nil {
-					t.Errorf("%s: the %s try was answered while no standby had it", name, try)
+					t.Errorf("%s: the %s try was answered while no standby had it", name, which)
 				}
+			}
+			try(first, "first")
+			for _, which := range []string{"second", "third"} {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				try(ctx, which)
 				cancel()
 			}
 		})
 	}
+	tier.Eventually(t, "the first tries wait for the standby", func() bool {
+		return scalar[int](t, beside, `select count(*) from pg_stat_activity
+			where wait_event = 'SyncRep' and application_name = 'dispatcher'`) == len(works)
+	})
+	cutOff()
 	working.Wait()
 	if n := scalar[int](t, beside, `
-		select (select count(*) from dispatcher.message_states
-		where id like 'waiting%') + (select count(*) from dispatcher.attempts
-		where provider_reference = 'r1')
-		  + (select count(*) from dispatcher.receipts where state = 'delivered') + (select count(*)
-		  from dispatcher.inbound_seen)`); n != 4 {
+		select (select count(*) from dispatcher.message_states where id like 'waiting%')
+		  + (select count(*) from dispatcher.attempts where provider_reference = 'r1')
+		  + (select count(*) from dispatcher.receipts where state = 'delivered')
+		  + (select count(*) from dispatcher.inbound_seen)`); n != 4 {
 		t.Errorf("%d of the 4 were committed: the tries after the first have shown nothing", n)
 	}
 	enough()
@@ -215,7 +226,7 @@ func deserted(
 	if by != nil {
 		url = by(url)
 	}
-	l := connect(t, ledger.Config{URL: url})
+	l := connect(t, ledger.Config{URL: url, MaxConns: 8})
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	beside := raw(t, server.URL())
 	execute(t, beside, `set synchronous_commit = local`)

@@ -9,7 +9,7 @@
 # The SMSC is "dispatcher sandbox": it accepts everything at once. Each has one SMPP bind and is fed
 # while it sends, as in production:
 #   dispatcher  "run --embedded", which has Kafka and PostgreSQL with it, both with fsync; fed by
-#               kcat; a window of 200
+#               kcat; a window of 200; limits of a second, a minute and a day that admit everything
 #   receipts    the same, and the SMSC sends a receipt for each message, one second after its
 #               answer; a message counts when the receipt is stored and says that it is delivered
 #   kannel      bearerbox with a file store, which it never syncs; fed by mtbatch; a window of 200
@@ -52,11 +52,11 @@ started=() # process ids, in the order of their start
 # stop ends what was started, the last one first.
 stop() {
   local i
-  for ((i = ${#started[@]} - 1; i >= ${1:-0}; i--)); do
+  for ((i = ${#started[@]} - 1; i >= 0; i--)); do
     kill "${started[i]}" 2>/dev/null || true
     wait "${started[i]}" 2>/dev/null || true
   done
-  started=("${started[@]:0:${1:-0}}")
+  started=()
 }
 trap 'stop; rm -rf "$folder"' EXIT
 
@@ -338,6 +338,10 @@ YAML
     --secrets "$folder/secrets" --routing "$folder/routing.yaml"
   until_true smsc read_so_far
   sed -i 's|^      system_id: .*|&\n      window: 200|' "$folder/routing.yaml"
+  local window limits=()
+  for window in 1s 1m 1d; do limits+=("{window: $window, max: 1000000000}"); done
+  sed -i "s|^    provider: smpp|&\n    limits: [$(IFS=, && echo "${limits[*]}")]|" \
+    "$folder/routing.yaml"
   [[ $1 != 0 ]] ||
     sed -i 's|^    provider: smpp|&\n    receipts: none|' "$folder/routing.yaml"
 }
