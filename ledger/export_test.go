@@ -8,6 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// PlanOf is planOf for tests outside the package.
+var PlanOf = planOf
+
 // Believe sets the day and the turn of the tables of ids that a process knows.
 func (l *Ledger) Believe(day Day, turn int64) {
 	l.calendar.today.Store(int32(day))

@@ -313,7 +313,7 @@ func TestWhatIsAboutToExpireComesBeforeFairTurns(t *testing.T) {
 		}
 	}
 	execute(t, db, `analyze dispatcher.due`)
-	if got, want := plan(t,
+	if got, want := ledger.PlanOf(t,
 		db, `select * from dispatcher.due where next_at <= now() and lane = 'bulk'
 			and expires_at <= now() + interval '1 minute'
 		order by expires_at, seq

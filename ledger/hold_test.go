@@ -162,7 +162,7 @@ func TestManyHeldSlotsAreFoundThroughTheirIndex(t *testing.T) {
 	execute(t, db, `insert into dispatcher.held (message_seq, attempt, held_until)
 		select message_seq, attempt, held_until from dispatcher.attempts`)
 	execute(t, db, `analyze dispatcher.held, dispatcher.attempts`)
-	if got := plan(t, db, `select message_seq, attempt from dispatcher.held
+	if got := ledger.PlanOf(t, db, `select message_seq, attempt from dispatcher.held
 		where held_until <= now() order by held_until limit 500`); !strings.Contains(got,
 		"held_until on held") {
 		t.Error(got)

@@ -235,7 +235,7 @@ func TestOptOutsAreFoundThroughTheirIndex(t *testing.T) {
 		then coalesce((select true from dispatcher.opt_outs o where o.recipient = m.recipient
 		  and o.until is null), false) else false end
 		from dispatcher.payloads m`
-	if got := plan(t, db, question); strings.Count(got, "opt_outs_current") != 2 ||
+	if got := ledger.PlanOf(t, db, question); strings.Count(got, "opt_outs_current") != 2 ||
 		strings.Contains(got, "hashed") {
 		t.Errorf("the list is not asked through its index:\n%s", got)
 	}

@@ -146,7 +146,7 @@ func sessionWith(t *testing.T, url string, settings map[string]string) *pgx.Conn
 }
 
 // planOf is the plan of a statement for its arguments.
-func planOf(t *testing.T, conn *pgx.Conn, sql string, args ...any) string {
+func planOf(t testing.TB, conn *pgx.Conn, sql string, args ...any) string {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), "explain "+sql, args...)
 	if err != nil {

@@ -209,7 +209,7 @@ func TestReceiptsAreFoundThroughTheirIndexes(t *testing.T) {
 			where message_id = 'm'`: "receipts_message_seq",
 		`select from audit.receipts where channel = 'a' and reference = 'r5'`: "receipts",
 	} {
-		if got := plan(t, db, sql); !strings.Contains(got, index) {
+		if got := ledger.PlanOf(t, db, sql); !strings.Contains(got, index) {
 			t.Errorf("%s\n%s", sql, got)
 		}
 	}

@@ -337,20 +337,6 @@ func TestAuditViewsShowNoNumberAndNoText(t *testing.T) {
 	}
 }
 
-// plan is the plan of a statement.
-func plan(t testing.TB, db *pgx.Conn, sql string) string {
-	t.Helper()
-	rows, err := db.Query(t.Context(), `explain `+sql)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.Join(lines, "\n")
-}
-
 func TestWorkIsFoundThroughIndexes(t *testing.T) {
 	t.Parallel()
 	db := raw(t, ledgertest.Fresh(t))
@@ -375,7 +361,7 @@ func TestWorkIsFoundThroughIndexes(t *testing.T) {
 		`select * from dispatcher.attempts where claimed_at between now() - interval '1 minute'
 			and now()`: "_claimed_at_idx",
 	} {
-		if got := plan(t, db, sql); !strings.Contains(got, index) {
+		if got := ledger.PlanOf(t, db, sql); !strings.Contains(got, index) {
 			t.Errorf("%s does not use %s:\n%s", sql, index, got)
 		}
 	}

@@ -242,7 +242,7 @@ func TestWakeForWakesTheFirstOfEachAndNobodyElse(t *testing.T) {
 	}
 	waitOn(t, db, "b", 5000)
 	execute(t, db, `analyze dispatcher.due`)
-	if got := plan(t, db, `select seq from dispatcher.due where waits_for = 'a'
+	if got := ledger.PlanOf(t, db, `select seq from dispatcher.due where waits_for = 'a'
 		and next_at > now() and state = 'waiting' order by next_at
 		limit 3 for update skip locked`); !strings.Contains(got, "due_waits_for") {
 		t.Error(got)
