@@ -39,8 +39,9 @@ func newGate(t testing.TB, target string) *gate {
 	return g
 }
 
-// reserve returns an address that refuses connections and that no other process can get: a socket
-// is bound to it and does not listen. It is released at the end of the test.
+// reserve returns an address that refuses connections and that nobody gets who asks for any free
+// one: a socket is bound to it and does not listen. A process that is told to listen there can,
+// because both sockets have SO_REUSEADDR. The address is released at the end of the test.
 func reserve(t testing.TB) (socket *os.File, address string) {
 	t.Helper()
 	syscall.ForkLock.RLock()
@@ -54,7 +55,11 @@ func reserve(t testing.TB) (socket *os.File, address string) {
 	}
 	socket = os.NewFile(uintptr(fd), "reserved address")
 	t.Cleanup(func() { _ = socket.Close() })
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+	err = syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
+	if err == nil {
+		err = syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	bound, err := syscall.Getsockname(fd)

@@ -96,10 +96,7 @@ func (s *stage) startKindsBehind(
 	channels []channel, profile sandbox.Profile, front func(url string) (public string),
 ) *sandbox.Sandbox {
 	s.t.Helper()
-	socket, address := reserve(s.t)
-	if err := socket.Close(); err != nil {
-		s.t.Fatal(err)
-	}
+	_, address := reserve(s.t)
 	public := front("http://" + address)
 	s.settings["RECEIPTS_LISTEN"], s.settings["PUBLIC_URL"] = address, public
 	var plan sandbox.Plan
