@@ -375,17 +375,15 @@ func TestNoAnswerRewritesAnIndex(t *testing.T) {
 	l, db := connect(t, ledger.Config{URL: url, MaxConns: 1}), raw(t, url)
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	var receipts []ledger.Receipt
-	for _, prefix := range []string{"a", "b", "c"} {
-		s := accepted(claimAll(t, l, batch(prefix, 200), "a").Messages)
+	for _, prefix := range []string{"reference-a", "reference-b", "reference-c"} {
+		s := accepted(claimAll(t, l, batch(prefix, 500), "a").Messages)
 		for i := range s {
 			s[i].Await = time.Hour
 			receipts = append(receipts, receipt(s[i].Reference, provider.Delivered))
 		}
-		for some := range slices.Chunk(s, 100) {
-			settleAll(t, l, some)
-		}
+		settleAll(t, l, s)
 	}
-	for some := range slices.Chunk(receipts, 100) {
+	for some := range slices.Chunk(receipts, 500) {
 		receive(t, l, some...)
 	}
 	l.Close() // a session reports its statistics at its end, at the latest
