@@ -18,7 +18,7 @@ once() {
   local binary=$BINARIES/${2//\//_} out
   if mkdir "$BINARIES/run$1" 2>/dev/null; then echo "run $1 of $RUNS begins"; fi
   cd "$2"
-  if ! out=$("$binary" -test.shuffle=on -test.timeout=10m 2>&1); then
+  if ! out=$("$binary" -test.shuffle=on -test.timeout=20m 2>&1); then
     printf 'FAIL run %s %s\n%s\n' "$1" "$2" "$out"
     return 1
   fi

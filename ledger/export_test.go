@@ -8,6 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// A test may hold a transaction for longer than the dispatcher ever does.
+func init() { hotSettings["idle_in_transaction_session_timeout"] = "90s" }
+
 // PlanOf is planOf for tests outside the package.
 var PlanOf = planOf
 

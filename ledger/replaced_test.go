@@ -74,7 +74,7 @@ func TestAServerThatHangsHoldsUpNothingForLong(t *testing.T) {
 	w, tapped := tap(t, url)
 	l := connect(t, ledger.Config{URL: tapped})
 	if !tier.Long() {
-		l.Hurry(2 * time.Second)
+		l.Hurry(5 * time.Second)
 	}
 	if lead, err := l.Outbox.Lead(t.Context()); err != nil || !lead {
 		t.Fatal(lead, err)

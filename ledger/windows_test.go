@@ -69,6 +69,7 @@ func TestClaimsGoOnWhileWindowsAreDropped(t *testing.T) {
 	}})
 	rows := tier.Size(20_000, 50_000)
 	fillWindows(t, db, time.Second, rows+3600)
+	claimAll(t, l, batch("first", 20), "a") // its statements are prepared
 	dropped := make(chan int64)
 	go func() {
 		n, err := l.Limits.DropWindows(t.Context(), time.Hour, 400*24*time.Hour)
@@ -89,7 +90,7 @@ func TestClaimsGoOnWhileWindowsAreDropped(t *testing.T) {
 			claimAll(t, l, batch(fmt.Sprintf("c%d", claims), 20), "a")
 		}
 	}
-	if claims < 3 {
+	if claims < 2 {
 		t.Errorf("%d claims were made while %d windows were dropped", claims, rows)
 	}
 	if got, want := scalar[int](t, db,

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"dispatcher/config/tier"
 )
 
 // schemathesis and the library that draws its requests: with both fixed, a seed draws the same.
@@ -86,7 +88,7 @@ func number(t *testing.T, digits string) int {
 func startWithTokens(t *testing.T) (url string, tokens map[string]string) {
 	t.Helper()
 	folder := openFolder(t)
-	address := "127.0.0.1:" + strconv.Itoa(freePort(t))
+	address := "127.0.0.1:" + strconv.Itoa(tier.FreePort(t))
 	settings := []string{
 		"DISPATCHER_API_TOKENS_FILE=" + filepath.Join(folder, "tokens"),
 		"DISPATCHER_DATA_DIR=" + folder, "DISPATCHER_LISTEN=" + address,

@@ -9,7 +9,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"dispatcher/config/tier"
 	"dispatcher/ledger/ledgertest"
 )
 
@@ -108,7 +108,7 @@ func startApache(t *testing.T) string {
 	if err := os.Symlink(filepath.Join(kafka(t), "libs"), filepath.Join(folder, "libs")); err != nil {
 		t.Fatal(err)
 	}
-	port := freePort(t)
+	port := tier.FreePort(t) // the controller uses the next one
 	run(t, script, "start", folder, fmt.Sprint(port))
 	t.Cleanup(func() {
 		if out, err := exec.Command(script, "kill", folder).CombinedOutput(); err != nil {
@@ -258,25 +258,4 @@ func openFolder(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return folder
-}
-
-// freePort finds a port that is free, as is the next one, below the range that the system gives to
-// clients.
-func freePort(t *testing.T) int {
-	t.Helper()
-	for port := 20000 + os.Getpid()%5000; port < 30000; port += 2 {
-		if free(port) && free(port+1) {
-			return port
-		}
-	}
-	t.Fatal("no free port")
-	return 0
-}
-
-func free(port int) bool {
-	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	if err != nil {
-		return false
-	}
-	return listener.Close() == nil
 }

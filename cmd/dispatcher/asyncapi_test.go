@@ -91,7 +91,7 @@ func readAsyncAPI(t *testing.T) (doc asyncAPI) {
 func TestTheAsyncAPIDocumentHasTheTopicsOfTheCode(t *testing.T) {
 	t.Parallel()
 	doc := readAsyncAPI(t)
-	s, err := config.Load()
+	s, err := settingsOf(t, nil)()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,8 +38,8 @@ func (ck *checker) checkListen(ctx context.Context) []finding {
 		"(%s): choose an address of this machine", address, app.Cause(err)))}
 }
 
-// healthTimeout is longer than a dispatcher on this machine takes to answer.
-const healthTimeout = time.Second
+// healthTimeout is longer than a dispatcher on this machine takes to answer, however busy it is.
+const healthTimeout = 5 * time.Second
 
 // healthy reports whether a dispatcher answers at an address.
 func healthy(ctx context.Context, address string) bool {

@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/config"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/ledger/migrations"
@@ -127,6 +128,7 @@ func TestDoctorFindsAGoodSetUpGood(t *testing.T) {
 
 func TestDoctorShowsWhatTheLedgerKeeps(t *testing.T) {
 	t.Parallel()
+	tier.OneWindow(t, 24*time.Hour)
 	url := ledgertest.Fresh(t)
 	env := []string{
 		"DISPATCHER_POSTGRES_URL=" + url, "DISPATCHER_PAYLOAD_RETENTION=48h",

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,7 +30,7 @@ func startBroker(t testing.TB) stoppableBroker {
 	if folder := os.Getenv(realKafkaFolder); folder != "" {
 		return startJavaBroker(t, folder)
 	}
-	b := &embeddedBroker{t: t, folder: t.TempDir(), port: freePort(t)}
+	b := &embeddedBroker{t: t, folder: t.TempDir(), port: tier.FreePort(t)}
 	b.restart()
 	t.Cleanup(b.kill)
 	return b
@@ -82,7 +80,8 @@ func startJavaBroker(t testing.TB, fetched string) *javaBroker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &javaBroker{t: t, folder: folder, port: strconv.Itoa(freePort(t))}
+	// The controller of a real broker uses the next port.
+	b := &javaBroker{t: t, folder: folder, port: strconv.Itoa(tier.FreePort(t))}
 	t.Cleanup(func() {
 		b.do("kill")
 		_ = os.RemoveAll(folder)
@@ -103,29 +102,6 @@ func (b *javaBroker) do(command string, args ...string) {
 	if err != nil {
 		b.t.Fatalf("%s %s: %v: %s", script, command, err, out)
 	}
-}
-
-// freePort finds a port that is free together with the one after it, which a real broker's
-// controller uses. Both lie below the range of ephemeral ports, so that no other process gets them
-// while the broker is down.
-func freePort(t testing.TB) int {
-	t.Helper()
-	for range 100 {
-		port := 20_000 + rand.IntN(10_000)
-		if canListen(t, port) && canListen(t, port+1) {
-			return port
-		}
-	}
-	t.Fatal("no two free ports in a row")
-	return 0
-}
-
-// canListen reports whether a port is free.
-func canListen(t testing.TB, port int) bool {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp",
-		net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	return err == nil && listener.Close() == nil
 }
 
 // TestBrokerKilledMidStream: the broker dies without warning while messages are published and sent,

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"dispatcher/config/tier"
 )
 
 // mistake is a wrong setting or document.
@@ -171,7 +173,7 @@ func checkSentence(t *testing.T, printed string, names []string) {
 // and it works as soon as the broker does.
 func TestUnreachableBrokerIsToldAndWaitedFor(t *testing.T) {
 	t.Parallel()
-	b := &embeddedBroker{t: t, folder: t.TempDir(), port: freePort(t)}
+	b := &embeddedBroker{t: t, folder: t.TempDir(), port: tier.FreePort(t)}
 	b.restart()
 	t.Cleanup(b.kill)
 	s := newStage(t, stageConfig{kafka: b.address()})

@@ -80,7 +80,7 @@ var ways = []struct {
 	},
 	{
 		"too late",
-		smpptest.Answer{Receipt: receipt("DELIVRD", 12*time.Second)},
+		smpptest.Answer{Receipt: receipt("DELIVRD", 20*time.Second)},
 		"accepted no_receipt delivered", "",
 	},
 }

@@ -28,7 +28,7 @@ import (
 // hardly any slot was taken by an attempt that then missed its release time.
 func TestLimitsAreExactAcrossProcesses(t *testing.T) {
 	t.Parallel()
-	minutes, n := tier.Size(0, 1), tier.Size(300, 8_000)
+	minutes, n := tier.Size(0, 1), tier.Size(700, 8_000)
 	limits := tier.Size("limits: [{window: 1s, max: 10}]",
 		"limits: [{window: 1s, max: 40}, {window: 1m, max: 400, unit: segments}]")
 	s := newStage(t, stageConfig{

@@ -47,6 +47,7 @@ func TestFallbackOrderAndReasons(t *testing.T) {
 		"SEND_TIMEOUT": patientSend, "SHUTDOWN_TIMEOUT": patientStop,
 	}})
 	s.runAll(1)
+	s.bound()
 	all := messages("fallback", n)
 	ids := s.publish("bulk", all[:n/2])
 	s.settled(n / 2) // by then the breakers are open

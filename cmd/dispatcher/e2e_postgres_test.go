@@ -24,7 +24,9 @@ func TestPostgresStoppedAndRestarted(t *testing.T) {
 		postgres: server.URL(),
 		channels: threeChannels(limitPerSecond(rate/4), limitPerSecond(rate*15/100),
 			limitPerSecond(rate*60/100)),
-		settings: map[string]string{"MAX_UNSETTLED": "50", "SEND_TIMEOUT": sendTimeout.String()},
+		settings: map[string]string{
+			"MAX_UNSETTLED": "50", "SEND_TIMEOUT": sendTimeout.String(), "POSTGRES_MAX_CONNS": "4",
+		},
 	})
 	processes := s.runAll(2)
 	s.joined(len(processes))

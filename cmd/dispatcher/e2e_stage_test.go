@@ -127,6 +127,19 @@ func newStage(t testing.TB, p stageConfig) *stage {
 	return s
 }
 
+// bound waits until each carrier has a bind.
+func (s *stage) bound() {
+	s.t.Helper()
+	tier.Within(s.t, stepTimeout, "every carrier is bound", func() bool {
+		for _, c := range s.carriers {
+			if c.Stats().Binds == 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 // showAttempts logs the last attempts in the ledger if the test has failed.
 func (s *stage) showAttempts() {
 	if !s.t.Failed() {

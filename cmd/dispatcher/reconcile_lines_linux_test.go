@@ -58,7 +58,9 @@ func TestManyLines(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), binary(t), append([]string{
 			"reconcile", "c", "--file", c.file, "--format", "json", "--dry-run",
 		}, c.args...)...)
+		environment.Lock()
 		cmd.Env = append(append(os.Environ(), runAsProgram+"=1"), b.env...)
+		environment.Unlock()
 		cmd.Stdout, cmd.Stderr = &out, &errs
 		begun, all := time.Now(), ledgertest.CPUTime(t)
 		err := cmd.Run()

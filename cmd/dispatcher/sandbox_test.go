@@ -54,7 +54,7 @@ func TestSandboxSaysWhereItIsAndWhatItSaw(t *testing.T) {
 	routing := filepath.Join(folder, "routing.yaml")
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &firstWrite{then: cancel}
-	c := &cli{out: out, err: io.Discard, load: config.Load}
+	c := &cli{out: out, err: io.Discard, load: settingsOf(t, nil)}
 	code := execute(ctx, c,
 		[]string{
 			"sandbox", "--format", "json", "--routing", routing, "--secrets",
@@ -117,7 +117,7 @@ func TestSandboxRefusesWhatMakesNoSense(t *testing.T) {
 	} {
 		var out, complaints bytes.Buffer
 		args = append([]string{"sandbox", "--secrets", t.TempDir()}, args...)
-		code := execute(t.Context(), &cli{out: &out, err: &complaints, load: config.Load}, args)
+		code := execute(t.Context(), &cli{out: &out, err: &complaints, load: settingsOf(t, nil)}, args)
 		if code != exitUsage || !strings.Contains(complaints.String(), want) {
 			t.Errorf("%v: exit code %d, %s", args, code, &complaints)
 		}

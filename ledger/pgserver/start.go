@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -147,15 +148,21 @@ func (s *Server) portIsFree() bool {
 	return l.Close() == nil
 }
 
-// freePort asks the kernel for a loopback port that is free at this moment.
+// freePort finds a loopback port that is free at this moment. It lies below the range from which
+// Linux gives ports to whoever asks for any, so that nobody else gets it while a server is started
+// again.
 func freePort(ctx context.Context) (int, error) {
 	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp4", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
+	var err error
+	for range 100 {
+		port := 20_000 + rand.IntN(12_000)
+		var l net.Listener
+		l, err = lc.Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			return port, l.Close()
+		}
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
+	return 0, fmt.Errorf("find a free port: %w", err)
 }
 
 func (s *Server) createDatabase(ctx context.Context) error {

@@ -18,7 +18,7 @@ func (h Harness) timeout() time.Duration {
 	if h.Timeout > 0 {
 		return h.Timeout
 	}
-	return 20 * time.Second
+	return 90 * time.Second
 }
 
 // deadline is how long the suite lets a channel wait for an answer that never comes.

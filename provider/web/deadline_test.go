@@ -220,7 +220,7 @@ func TestALatestThatPassesDuringACallDoesNotEndIt(t *testing.T) {
 		t.Fatal(r.Err)
 	}
 	m := message()
-	m.Latest = time.Now().Add(time.Second)
+	m.Latest = time.Now().Add(3 * time.Second)
 	bound <- m.Latest
 	if r := c.Send(t.Context(), m); r.Outcome != provider.Accepted {
 		t.Errorf("%v, %q, %v", r.Outcome, r.Code, r.Err)

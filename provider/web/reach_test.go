@@ -114,7 +114,7 @@ func TestErrorsShowNoNumberTextOrSecret(t *testing.T) {
 		},
 		"no time for it": {
 			serve(t, hang).URL, provider.Unknown, "timeout",
-			func(c *web.Config) { c.Timeout = time.Second },
+			func(c *web.Config) { c.Timeout = 3 * time.Second },
 		},
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {

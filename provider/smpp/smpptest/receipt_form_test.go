@@ -1,6 +1,7 @@
 package smpptest
 
 import (
+	"io"
 	"testing"
 	"time"
 
@@ -250,18 +251,14 @@ func TestSlowPeersWriteSlowlyOrNotAtAll(t *testing.T) {
 	}
 	srv.SetBehaviour(Behaviour{HalfPDU: true})
 	e.send(&pdu.Empty{Command: pdu.CommandEnquireLink})
-	half := make([]byte, pdu.HeaderSize)
+	half := make([]byte, pdu.HeaderSize/2)
+	if _, err := io.ReadFull(e.conn, half); err != nil {
+		t.Fatal(err)
+	}
 	if err := e.conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
-	n := 0
-	for {
-		m, err := e.conn.Read(half[n:])
-		if n += m; err != nil {
-			break
-		}
-	}
-	if n != pdu.HeaderSize/2 {
-		t.Errorf("%d octets of a PDU of %d", n, pdu.HeaderSize)
+	if n, err := e.conn.Read(half); n > 0 || err == nil {
+		t.Errorf("%d octets follow half a PDU, %v", n, err)
 	}
 }

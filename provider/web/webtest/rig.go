@@ -166,7 +166,7 @@ func (s *CallbackServer) Next(t testing.TB) provider.CallbackContent {
 	return provider.CallbackContent{}
 }
 
-const testTimeout = 20 * time.Second
+const testTimeout = 90 * time.Second
 
 // CallbackOf is a request as a listener receives it. Its URL is that of the request, with the Host
 // header if it names no host.

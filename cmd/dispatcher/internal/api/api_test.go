@@ -109,7 +109,7 @@ func newIntakeStage(t *testing.T, rate api.Rate, intake api.Intake) *stage {
 		t.Fatal(err)
 	}
 	a := api.New(api.Config{
-		Gate: gate, Ledger: l, DeadAfter: 6 * time.Second, Log: zerolog.Nop(), Rate: rate,
+		Gate: gate, Ledger: l, DeadAfter: time.Minute, Log: zerolog.Nop(), Rate: rate,
 		Keys: []selector.Key{{1}}, LiveEvery: 50 * time.Millisecond, Intake: intake,
 		Publish: s.publish, IntakeMetrics: kafka.NewIntakeMetrics(s.registry),
 	})

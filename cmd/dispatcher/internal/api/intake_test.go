@@ -39,8 +39,7 @@ func newIntake(t *testing.T, options ...kgo.Opt) (*kafka.Intake, *kfake.Cluster)
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	intake, err := kafka.NewIntake("none", append(options, kgo.SeedBrokers(c.ListenAddrs()...),
-		kgo.RecordDeliveryTimeout(time.Second))...)
+	intake, err := kafka.NewIntake("none", append(options, kgo.SeedBrokers(c.ListenAddrs()...))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +169,7 @@ func TestWhatKafkaDoesNotConfirmIsNotAccepted(t *testing.T) {
 		strings.Contains(got.body, `messages[0]`) || !strings.Contains(got.body, "1 of 2") {
 		t.Errorf("one of two: %+v", got)
 	}
-	intake, cluster := newIntake(t)
+	intake, cluster := newIntake(t, kgo.RecordDeliveryTimeout(time.Second))
 	s = newIntakeStage(t, api.Rate{}, intake)
 	cluster.Close()
 	if got := s.ask("sender", "POST", "/messages", body); got.status !=

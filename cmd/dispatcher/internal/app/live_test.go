@@ -160,6 +160,7 @@ routes:
     scoring: {function: "`+function.URL+`", token_file: "`+token+
 		`", allow_private: true, batch: true, deadline: 5s, cache: 0s, parameters: {x: 1}}
 `, filepath.Dir(token))
+	s.sendable("a", "b")
 	s.publish(20)
 	s.settled()
 	if one, two := s.carrier("ONE").Stats().Accepted, s.carrier("TWO").Stats().Accepted; one != 0 ||

@@ -287,24 +287,18 @@ func TestADatabaseWithoutSpaceIsNotReady(t *testing.T) {
 func TestBrokersThatAreAwayAreOneWarning(t *testing.T) {
 	t.Parallel()
 	folder, log := t.TempDir(), &journal{}
-	kept := []kfake.Opt{kfake.DataDir(folder), kfake.SyncWrites()}
+	kept := []kfake.Opt{
+		kfake.DataDir(folder), kfake.SyncWrites(), kfake.Ports(tier.FreePort(t)),
+	}
 	s := newStageWith(t, slowTimeoutChannel,
 		func(o *Options) { o.Log = zerolog.New(log).Level(zerolog.InfoLevel) }, kept)
 	s.publish(20)
 	s.settled()
 	s.ready()
-	_, port, err := net.SplitHostPort(s.broker.ListenAddrs()[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	at, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
 	s.broker.Close()
 	s.unready("kafka", "no Kafka broker answers", "DISPATCHER_KAFKA_BROKERS")
 	s.showsReady("kafka", 0)
-	s.startBroker(append(kept, kfake.Ports(at))...)
+	s.startBroker(kept...)
 	s.until("that they are back", func() bool { return log.holds("info", "Kafka is back after ") })
 	s.publish(20)
 	s.settled()
@@ -323,15 +317,15 @@ func TestAProviderThatIsAwayIsOneWarning(t *testing.T) {
 		`{provider: smpp, settings: {address: "ADDRESS", system_id: me, reconnect_min: 50ms, `+
 			`reconnect_max: 100ms}}`,
 	)
-	carrier, err := smpptest.Start(smpptest.Config{Log: -1})
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(tier.FreePort(t)))
+	carrier, err := smpptest.Start(smpptest.Config{Log: -1, Addr: address})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(carrier.Close)
-	s := newStageWith(t, strings.ReplaceAll(document, "ADDRESS", carrier.Addr()),
+	s := newStageWith(t, strings.ReplaceAll(document, "ADDRESS", address),
 		func(o *Options) { o.Log = zerolog.New(log).Level(zerolog.InfoLevel) }, nil)
 	s.ready()
-	address := carrier.Addr()
 	carrier.Close()
 	s.unready("channels", "no enabled channel can send", "conditions of the channels")
 	_, body := s.page("/readyz")

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -101,6 +102,17 @@ func (s *stage) startBroker(more ...kfake.Opt) *kfake.Cluster {
 	s.t.Cleanup(broker.Close)
 	s.broker = broker
 	return broker
+}
+
+// sendable waits until each of these channels can send.
+func (s *stage) sendable(channels ...string) {
+	s.t.Helper()
+	s.until("the channels can send", func() bool {
+		_, values := s.scraped()
+		return !slices.ContainsFunc(channels, func(name string) bool {
+			return values[fmt.Sprintf(`dispatcher_dispatch_channel_ready{channel=%q}`, name)] != 1
+		})
+	})
 }
 
 // carrier returns the scripted SMSC with a name.

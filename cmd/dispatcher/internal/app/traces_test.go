@@ -76,10 +76,7 @@ func TestOneTraceLeadsFromTheProducerToTheReceipt(t *testing.T) {
 		o.Tracer = tracing.New(provider)
 		options = *o
 	}, nil)
-	s.until("the channel can send", func() bool { // else the message is claimed twice
-		_, values := s.scraped()
-		return values[`dispatcher_dispatch_channel_ready{channel="a"}`] == 1
-	})
+	s.sendable("a") // else the message is claimed twice
 	s.traced(provider, "traced-1", "")
 	s.until("the message is accepted",
 		func() bool { return s.totals().Messages[ledger.Accepted] == 1 })

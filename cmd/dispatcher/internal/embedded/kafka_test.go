@@ -109,12 +109,13 @@ func TestTopicsHaveTwelvePartitionsByDefault(t *testing.T) {
 
 func TestRecordsTopicsAndOffsetsSurviveARestart(t *testing.T) {
 	t.Parallel()
-	cfg := embedded.KafkaConfig{Folder: t.TempDir(), Topics: []string{"sms.otp"}}
+	cfg := embedded.KafkaConfig{
+		Folder: t.TempDir(), Topics: []string{"sms.otp"}, Port: tier.FreePort(t),
+	}
 	first, err := embedded.StartKafka(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Port = port(t, first)
 	client := connect(t, first.Address())
 	produce(t, client, "sms.otp", 0, 500)
 	offsets := kadm.Offsets{}

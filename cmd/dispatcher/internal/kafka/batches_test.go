@@ -86,7 +86,7 @@ func (h *haltingHook) OnProduceRecordPartitioned(r *kgo.Record, leader int32) {
 	}
 	select {
 	case <-h.refused:
-	case <-time.After(50 * time.Millisecond): // the flush has not begun: wait at a later record
+	case <-time.After(150 * time.Millisecond): // the flush has not begun: wait at a later record
 	}
 }
 

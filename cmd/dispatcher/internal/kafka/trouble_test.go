@@ -1,9 +1,7 @@
 package kafka_test
 
 import (
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,26 +15,16 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/embedded/kafkatest"
 	"dispatcher/cmd/dispatcher/internal/kafka"
+	"dispatcher/config/tier"
 )
-
-func port(t *testing.T, c *kfake.Cluster) int {
-	t.Helper()
-	_, text, err := net.SplitHostPort(c.ListenAddrs()[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
 
 func TestABrokerThatComesBackIsReadFromWithoutARestart(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	c, s, log := cluster(t, kfake.DataDir(folder), kfake.SyncWrites()), newStore(), &journal{}
-	at := port(t, c)
+	kept := []kfake.Opt{
+		kfake.DataDir(folder), kfake.SyncWrites(), kfake.Ports(tier.FreePort(t)),
+	}
+	c, s, log := cluster(t, kept...), newStore(), &journal{}
 	cfg := config(c, s)
 	cfg.Log = zerolog.New(log)
 	produce(t, c, "sms.otp", 200)
@@ -51,7 +39,7 @@ func TestABrokerThatComesBackIsReadFromWithoutARestart(t *testing.T) {
 			return strings.Contains(lane.Away, "no Kafka broker answers")
 		},
 	)
-	c = cluster(t, kfake.DataDir(folder), kfake.SyncWrites(), kfake.Ports(at))
+	c = cluster(t, kept...)
 	produce(t, c, "sms.otp", 300)
 	s.awaitDistinct(t, 500)
 	log.await(t, "Kafka is back after")

@@ -125,18 +125,23 @@ func TestRowsThatAreBeingAskedAboutAreLeftOut(t *testing.T) {
 
 // heldScorer answers when it is released, and counts its calls.
 type heldScorer struct {
-	free  chan struct{}
-	asked atomic.Int64
+	free   chan struct{}
+	asked  atomic.Int64
+	forced bool // it waits for its release even when the batch does not
 }
 
 func (s *heldScorer) Scores(ctx context.Context, _ *decide.Function,
 	q *decide.ScoreQuestion,
 ) decide.Scores {
 	s.asked.Add(1)
+	over := ctx.Done()
+	if s.forced {
+		over = nil
+	}
 	select {
 	case <-s.free:
 		return favours("b")(ctx, q)
-	case <-ctx.Done():
+	case <-over:
 		return decide.Scores{Trouble: decide.FunctionTimeout}
 	}
 }
@@ -146,7 +151,7 @@ func (s *heldScorer) Scores(ctx context.Context, _ *decide.Function,
 // again meanwhile, and not lost.
 func TestASlowFunctionHoldsUpNoDueRowsOfOtherRoutes(t *testing.T) {
 	t.Parallel()
-	scorer := &heldScorer{free: make(chan struct{})}
+	scorer := &heldScorer{free: make(chan struct{}), forced: true}
 	p := setupScored(t, func(r *decide.Routing) {
 		scoredByEndpoint(r)
 		r.Routes[0].Match = decide.Match{Tenants: []string{"slow"}}

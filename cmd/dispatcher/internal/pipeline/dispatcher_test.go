@@ -458,7 +458,7 @@ func TestScheduledMessageLeavesAtItsTime(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)
 	jobs := jobsNamed("m", 1)
-	jobs[0].Message.SendAt = time.Now().Add(4 * time.Second).UTC().Truncate(time.Millisecond)
+	jobs[0].Message.SendAt = time.Now().Add(8 * time.Second).UTC().Truncate(time.Millisecond)
 	jobs[0].Raw = jobs[0].Message.Append(nil)
 	p.handle(t, jobs)
 	p.eventually(t, byState, map[string]int64{"scheduled": 1})

@@ -49,7 +49,7 @@ func TestAnOptedOutRecipientGetsNothingOfThatTenant(t *testing.T) {
 	p := setup(t, nil)
 	first := *p.routing
 	a.keep(&first)
-	soon := time.Now().Add(3 * time.Second) // after the opt-out, on a busy machine too
+	soon := time.Now().Add(6 * time.Second) // after the opt-out, on a busy machine too
 	p.handle(t, []decide.Job{
 		jobTo("scheduled", "bulk", "shop", stopped, soon),
 		jobTo("scheduled-else", "bulk", "bank", stopped, soon),

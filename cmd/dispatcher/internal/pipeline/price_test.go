@@ -58,7 +58,7 @@ func TestADayWithPricesThatChangeAndSendersThatDoNotPassIsVerified(t *testing.T)
 		}}
 		r.Routes[0].PriceCap = map[string]int64{"GBP": 5000}
 	})
-	takesOver := time.Now().Add(4 * time.Second) // the messages before are claimed until then
+	takesOver := time.Now().Add(8 * time.Second) // the messages before are claimed until then
 	before, second := decide.PriceList{Default: 1000}, *p.routing
 	second.Channels = slices.Clone(second.Channels)
 	for i, then := range []decide.PriceList{

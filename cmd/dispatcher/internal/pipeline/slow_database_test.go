@@ -137,7 +137,7 @@ func TestASlotThatIsHeldNoLongerGoesToThoseWhoWaitForIt(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
 		onlyA(r)
-		r.Channels[0].Active.Until, r.Channels[0].Active.Hold = "receipt", 2*time.Second
+		r.Channels[0].Active.Until, r.Channels[0].Active.Hold = "receipt", 6*time.Second
 	})
 	if _, err := p.sql.Exec(t.Context(), `update dispatcher.channels
 		set configured_max = 1, active_max = 1 where channel = 'a'`); err != nil {
@@ -201,6 +201,7 @@ func TestPoliciesDivideByWhatTheFleetGranted(t *testing.T) {
 		admission.Curve{Factor: 1},
 		admission.CounterPolicy{},
 	} {
+		tier.OneWindow(t, time.Minute) // the history is that of the running minute
 		p := setup(t, func(r *decide.Routing) {
 			onlyA(r)
 			r.Channels[0].Policy = policy

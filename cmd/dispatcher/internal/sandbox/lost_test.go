@@ -38,7 +38,7 @@ func TestOnlyALostSubmitIsNotFound(t *testing.T) {
 			tier.Eventually(t, "ready", func() bool { ok, _ := channel.Ready(); return ok })
 			timeout := 30 * time.Second
 			if want == provider.Unknown {
-				timeout = 2 * time.Second
+				timeout = 10 * time.Second
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			key := fmt.Sprintf("%032x", 7)

@@ -128,7 +128,7 @@ func TestNothingListeningIsUnreachable(t *testing.T) {
 	for _, url := range []string{
 		"http://127.0.0.1:1", "http://127.0.0.1:bad", "gopher://127.0.0.1",
 	} {
-		f := &decide.Function{URL: url, AllowPrivate: true, Deadline: time.Second}
+		f := &decide.Function{URL: url, AllowPrivate: true, Deadline: 10 * time.Second}
 		if got := newClient(t).Scores(t.Context(), f,
 			questionOf(1)); got.Trouble != decide.FunctionUnreachable {
 			t.Errorf("%s: got %+v, want Trouble %v", url, got, decide.FunctionUnreachable)

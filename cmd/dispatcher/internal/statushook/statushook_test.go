@@ -1,6 +1,7 @@
 package statushook_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -168,6 +169,7 @@ type stage struct {
 	client   *kgo.Client
 	registry *prometheus.Registry
 	giveUp   time.Duration
+	timeout  time.Duration // of a call; 0 for one that no call takes
 
 	mu      sync.Mutex
 	hooks   []config.StatusWebhook // guarded by mu: content of the file
@@ -247,7 +249,7 @@ func (s *stage) run(hooks ...config.StatusWebhook) (stop func()) {
 		Webhooks: hooks, Read: s.read, ReadEvery: 20 * time.Millisecond,
 		Client: []kgo.Opt{kgo.SeedBrokers(s.cluster.ListenAddrs()...)},
 		Group:  "dispatcher", Topic: topic, Registry: s.registry, Log: zerolog.New(s),
-		Timeout: time.Second, Pause: 5 * time.Millisecond, GiveUp: s.giveUp,
+		Timeout: cmp.Or(s.timeout, testTimeout), Pause: 5 * time.Millisecond, GiveUp: s.giveUp,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -332,6 +334,7 @@ func TestAReceiverThatFailsGetsTheEventAgain(t *testing.T) {
 func TestASlowReceiverGetsTheEventAgain(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
+	s.timeout = time.Second
 	release := make(chan struct{})
 	r := newReceiver(t, func(call int, _ string) int {
 		if call == 0 {
