@@ -375,8 +375,8 @@ func TestAWindowThatIsOverKeepsTheMaximumThatHeldInIt(t *testing.T) {
 // removed, and in which neither was.
 func TestCountersAgreeWithAttemptsWhereTheLimitHeldThroughout(t *testing.T) {
 	t.Parallel()
-	tier.OneWindow(t, time.Minute)
 	rig := lend(t)
+	tier.OneWindow(t, time.Minute)
 	l, db := rig.l, rig.db
 	on := []admission.Limit{limit(admission.Minute, 100)}
 	past := func() {

@@ -602,8 +602,8 @@ func TestApplyRoutingRefusesScopesThatCannotHold(t *testing.T) {
 
 func TestAWindowNeverGoesBackWithTheClock(t *testing.T) {
 	t.Parallel()
-	tier.OneWindow(t, time.Minute)
 	rig := lend(t)
+	tier.OneWindow(t, time.Minute)
 	l, db := rig.l, rig.db
 	applyLimits(t, l, []admission.Limit{limit(admission.Minute, 5)},
 		scoped(tenant("shop"), admission.Minute, 3))

@@ -13,6 +13,7 @@ import (
 
 	"dispatcher/config/tier"
 	"dispatcher/provider"
+	"dispatcher/provider/providertest"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
 )
@@ -191,11 +192,9 @@ func TestABindThatIsNotAnsweredTimesOut(t *testing.T) {
 func TestTheNextAddressIsTriedWhenOneFails(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{})
-	down := startServer(t, smpptest.Config{})
-	down.Close()
 	refusing := startServer(t,
 		smpptest.Config{Behaviour: smpptest.Behaviour{RefuseBinds: pdu.StatusBindFail}})
-	c := startClient(t, fastConfig(down.Addr(), refusing.Addr(), srv.Addr()))
+	c := startClient(t, fastConfig(providertest.NoListener, refusing.Addr(), srv.Addr()))
 	if r := send(c, submission(1)); r.Outcome != provider.Accepted {
 		t.Errorf("result %+v", r)
 	}

@@ -52,7 +52,7 @@ func TestAMessageThatExpiresInItsQueueIsGivenUp(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"sending": 1})
 	jobs := jobsNamed("short", 3)
 	for i := range jobs {
-		soon := p.now().Add(5 * time.Second)
+		soon := p.now().Add(3 * time.Second) // before its send timeout of 5 s
 		jobs[i].Message.ExpiresAt = soon.UTC().Truncate(time.Millisecond)
 		jobs[i].Raw = jobs[i].Message.Append(nil)
 	}
