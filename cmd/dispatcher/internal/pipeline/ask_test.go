@@ -125,9 +125,9 @@ func TestRowsThatAreBeingAskedAboutAreLeftOut(t *testing.T) {
 
 // heldScorer answers when it is released, and counts its calls.
 type heldScorer struct {
-	free   chan struct{}
-	asked  atomic.Int64
-	forced bool // it waits for its release even when the batch does not
+	free      chan struct{}
+	asked     atomic.Int64
+	unbounded bool // it waits for its release, however long the batch can wait
 }
 
 func (s *heldScorer) Scores(ctx context.Context, _ *decide.Function,
@@ -135,7 +135,7 @@ func (s *heldScorer) Scores(ctx context.Context, _ *decide.Function,
 ) decide.Scores {
 	s.asked.Add(1)
 	over := ctx.Done()
-	if s.forced {
+	if s.unbounded {
 		over = nil
 	}
 	select {
@@ -151,7 +151,7 @@ func (s *heldScorer) Scores(ctx context.Context, _ *decide.Function,
 // again meanwhile, and not lost.
 func TestASlowFunctionHoldsUpNoDueRowsOfOtherRoutes(t *testing.T) {
 	t.Parallel()
-	scorer := &heldScorer{free: make(chan struct{}), forced: true}
+	scorer := &heldScorer{free: make(chan struct{}), unbounded: true}
 	p := setupScored(t, func(r *decide.Routing) {
 		scoredByEndpoint(r)
 		r.Routes[0].Match = decide.Match{Tenants: []string{"slow"}}
