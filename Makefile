@@ -17,8 +17,8 @@ test: ## run the fast tests: every guarantee, in two to three minutes on two cor
 	$(GO) test ./...
 
 long: ## run every test in full, with fresh seeds
-	LONG_TESTS=1 $(GO) test -timeout 30m $$($(GO) list ./... | grep -v '/cmd/dispatcher$$')
-	LONG_TESTS=1 $(GO) test -timeout 30m ./cmd/dispatcher
+	LONG_TESTS=1 $(GO) test -timeout 60m $$($(GO) list ./... | grep -v '/cmd/dispatcher$$')
+	LONG_TESTS=1 $(GO) test -timeout 60m ./cmd/dispatcher
 
 race: ## run the fast tests under the race detector, in random order
 	$(GO) test -timeout 20m -race -shuffle=on ./...

@@ -9,7 +9,10 @@ import (
 )
 
 // A test may hold a transaction for longer than the dispatcher ever does.
-func init() { hotSettings["idle_in_transaction_session_timeout"] = "90s" }
+func init() {
+	hotSettings["idle_in_transaction_session_timeout"] = "90s"
+	hotSettings["statement_timeout"] = "5min"
+}
 
 // PlanOf is planOf for tests outside the package.
 var PlanOf = planOf

@@ -28,7 +28,7 @@ import (
 func TestMain(m *testing.M) { ledgertest.Main(m) }
 
 // timeout bounds each step that takes a moment on an idle machine.
-const timeout = 2 * time.Minute
+const timeout = 10 * time.Minute
 
 // program is how a program of the guide is started.
 type program struct {

@@ -213,7 +213,7 @@ func TestComposeRoutingIsThatOfItsCarriers(t *testing.T) {
 		_ = sandbox.Wait()
 	}()
 	var text []byte
-	for deadline := time.Now().Add(30 * time.Second); len(text) == 0; {
+	for deadline := time.Now().Add(5 * time.Minute); len(text) == 0; {
 		if time.Now().After(deadline) {
 			t.Fatal("the carriers wrote nothing")
 		}

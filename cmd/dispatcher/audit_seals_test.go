@@ -1167,14 +1167,15 @@ func TestOptOutsAreSealed(t *testing.T) {
 		{`delete from dispatcher.opt_outs where seq = 2`, "opt-out 2", seal.Deleted},
 		{
 			`insert into dispatcher.opt_outs (tenant, recipient, since, source)
-			values ('shop', 9, now() - interval '8 minutes', 'keyword')`, "opt-out 4", seal.Inserted,
+			values ('shop', 9, (select since from dispatcher.opt_outs where seq = 2), 'keyword')`, "opt-out 4", seal.Inserted,
 		},
 		{update + `until = until - interval '1 second' where seq = 1`, "end of opt-out 1", seal.Changed},
 		{update + `ended_author = 'eve' where seq = 3`, "end of opt-out 3", seal.Changed},
 		{update + `ended_by = 'api' where seq = 3`, "end of opt-out 3", seal.Changed},
 		{update + `until = null, ended_by = null where seq = 3`, "end of opt-out 3", seal.Deleted},
 		{
-			update + `until = now() - interval '8 minutes', ended_by = 'keyword' where seq = 2`,
+			update + `until = (select until from dispatcher.opt_outs where seq = 3),
+				ended_by = 'keyword' where seq = 2`,
 			"end of opt-out 2", seal.Inserted,
 		},
 	}, 3) {

@@ -4,15 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"dispatcher/cmd/dispatcher/internal/status"
 )
-
-// checkTimeout bounds one check; the checks run concurrently in two rounds.
-const checkTimeout = 8 * time.Second
 
 // Status of a check.
 const (

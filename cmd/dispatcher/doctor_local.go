@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"syscall"
-	"time"
 
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/receive"
@@ -37,9 +36,6 @@ func (ck *checker) checkListen(ctx context.Context) []finding {
 	return []finding{broken("listen", fmt.Errorf("%s of DISPATCHER_LISTEN cannot be listened on "+
 		"(%s): choose an address of this machine", address, app.Cause(err)))}
 }
-
-// healthTimeout is longer than a dispatcher on this machine takes to answer, however busy it is.
-const healthTimeout = 5 * time.Second
 
 // healthy reports whether a dispatcher answers at an address.
 func healthy(ctx context.Context, address string) bool {

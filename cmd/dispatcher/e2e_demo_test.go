@@ -58,7 +58,7 @@ func TestDemoShowsTheMainJob(t *testing.T) {
 	folder, temporary := openFolder(t), openFolder(t)
 	p := launchWith(t, "demo", folder, temporary, nil, "demo", "--messages", strconv.Itoa(n),
 		"--seed", "1", "--format", "json")
-	if code := p.wait(t, 2*time.Minute); code != exitOK {
+	if code := p.wait(t, 2*stepTimeout); code != exitOK {
 		t.Fatalf("exit code %d:\n%s", code, p.out)
 	}
 	_, document, _ := strings.Cut(p.out.String(), "{")
@@ -118,7 +118,7 @@ func TestInterruptedDemoLeavesNothing(t *testing.T) {
 			await(t.Context(), 150*time.Millisecond)
 			p.signal(t, c.signal)
 			interrupted := time.Now()
-			if code := p.wait(t, 30*time.Second); code != c.code {
+			if code := p.wait(t, stepTimeout); code != c.code {
 				t.Errorf("exit code %d", code)
 			}
 			t.Logf("ended after %s", time.Since(interrupted).Round(time.Millisecond))
@@ -156,7 +156,7 @@ func TestInterruptedDemoGoesOnWithRunEmbedded(t *testing.T) {
 	folder := openFolder(t)
 	settings := map[string]string{
 		"DATA_DIR": filepath.Join(folder, "data"), "LISTEN": "127.0.0.1:0",
-		"RECEIPTS_LISTEN": "127.0.0.1:0",
+		"RECEIPTS_LISTEN": "127.0.0.1:0", "SHUTDOWN_TIMEOUT": patientStop,
 	}
 	ports := []string{"--kafka-port", "0", "--postgres-port", "0"}
 	p := launch(t, "demo", folder, settings,
@@ -164,7 +164,7 @@ func TestInterruptedDemoGoesOnWithRunEmbedded(t *testing.T) {
 	p.awaitOutput(t, "publishing to Kafka and sending")
 	await(t.Context(), 500*time.Millisecond)
 	p.signal(t, syscall.SIGINT)
-	p.wait(t, 30*time.Second)
+	p.wait(t, stepTimeout)
 
 	p = launch(t, "run --embedded", folder, settings,
 		append([]string{"run", "--embedded"}, ports...)...)

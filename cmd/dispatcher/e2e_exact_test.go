@@ -44,9 +44,12 @@ func TestLimitsAreExactAcrossProcesses(t *testing.T) {
 				document: limits + ", admission: {policy: curve, curve_factor: 0.2}",
 			},
 		},
-		lanes:    "  bulk: {topics: [%s.bulk], ttl: 24h, max_waiting: 100000}\n",
-		settings: map[string]string{"DEAD_AFTER": "4s", "MAX_UNSETTLED": "60", "BATCH": "60"},
+		lanes: "  bulk: {topics: [%s.bulk], ttl: 24h, max_waiting: 100000}\n",
+		settings: map[string]string{
+			"SEND_TIMEOUT": hasty, "DEAD_AFTER": "4s", "MAX_UNSETTLED": "60", "BATCH": "60",
+		},
 	})
+	stalls := watchStalls(t)
 	c := newChaos(s, tier.Size(3, 8))
 	s.publishSkewed(messages("exact", n))
 	begun := s.now()
@@ -85,7 +88,11 @@ func TestLimitsAreExactAcrossProcesses(t *testing.T) {
 	t.Logf("%d killed, %d stopped; of %d attempts %d late, %d unknown", c.killed.Load(),
 		c.stopped.Load(), attempts, late,
 		s.count(`select count(*) from audit.attempts where outcome = 'unknown'`))
-	if minutes > 0 && late > attempts/10 { // attempts of a stopped process
+	most := attempts / 10 // those of a stopped process
+	if stalls() > 200*time.Millisecond {
+		most = attempts / 3 // and of a busy machine
+	}
+	if minutes > 0 && late > most {
 		t.Errorf("%d of %d attempts took a slot and were not sent", late, attempts)
 	}
 	for _, policy := range []string{"b", "c", "d"} {
@@ -248,7 +255,7 @@ func TestSlotsOfAKilledProcessComeBack(t *testing.T) {
 	holding.Store(true)
 	s := newStage(t, stageConfig{
 		channels: []channel{{
-			name: "a", weight: "1",
+			name: "a", weight: "1", settings: patient,
 			document: fmt.Sprintf("active: {max: %d}", slots), behaviour: smpptest.Behaviour{
 				Decide: func(smpptest.Submit) smpptest.Answer {
 					if holding.Load() {
@@ -258,7 +265,7 @@ func TestSlotsOfAKilledProcessComeBack(t *testing.T) {
 				},
 			},
 		}},
-		settings: map[string]string{"SEND_TIMEOUT": "30s", "DEAD_AFTER": "6s"},
+		settings: map[string]string{"SEND_TIMEOUT": "1m", "DEAD_AFTER": "6s"},
 	})
 	holder := s.run("holder")
 	holder.awaitOutput(t, "dispatcher is running")
@@ -270,6 +277,7 @@ func TestSlotsOfAKilledProcessComeBack(t *testing.T) {
 	})
 	other := s.run("other")
 	other.awaitOutput(t, `"phase":"bound"`)
+	stalls := watchStalls(t)
 	holding.Store(false)
 	holder.kill(t)
 	killed := time.Now()
@@ -278,7 +286,7 @@ func TestSlotsOfAKilledProcessComeBack(t *testing.T) {
 	})
 	took := time.Since(killed)
 	t.Logf("the first slot was back after %s", took.Round(100*time.Millisecond))
-	if took > 10*time.Second {
+	if took > 10*time.Second+20*stalls() {
 		t.Errorf("the slots of a killed process came back after %s", took)
 	}
 	tier.Within(t, stepTimeout, "all that waited is sent", func() bool {

@@ -117,13 +117,15 @@ func TestSlowStatementsKeepTheLimits(t *testing.T) {
 	late := s.count(`select count(*) from audit.attempts where provider_code = 'late'`)
 	t.Logf("%d submits in %s, at most %d in a second, %d attempts late", len(times),
 		took.Round(100*time.Millisecond), mostInASecond(times), late)
-	if most := mostInASecond(times); most > perSecond+int(perSecond*stalls()/time.Second) {
+	stall := stalls()
+	if most := mostInASecond(times); most > perSecond+int(perSecond*stall/time.Second) {
 		t.Errorf("got %d submits in one second, the limit is %d", most, perSecond)
 	}
-	if late > int64(n)/2+2*perSecond { // the first claims cannot know how slow it is
+	// The first claims cannot know how slow it is, and a busy machine holds others up.
+	if late > int64(n)/2+2*perSecond+int64(n)*int64(stall/(100*time.Millisecond)) {
 		t.Errorf("got %d attempts with an unused slot for %d messages", late, n)
 	}
-	if slowest := time.Duration(10*seconds) * time.Second; took > slowest {
+	if slowest := time.Duration(10*seconds) * time.Second; took > slowest+20*stall {
 		t.Errorf("it took %s, a tenth of the limit would take %s", took, slowest)
 	}
 }

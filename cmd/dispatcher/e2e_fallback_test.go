@@ -28,26 +28,24 @@ func TestFallbackOrderAndReasons(t *testing.T) {
 	slow := smpptest.Behaviour{Latency: 20 * time.Millisecond, Jitter: 20 * time.Millisecond}
 	channels := []channel{
 		{
-			name: "limited", weight: "20", behaviour: slow, settings: patient,
+			name: "limited", weight: "20", behaviour: slow,
 			document: "limits: [{window: 1d, max: 10}]",
 		},
 		{name: "broken", weight: "15", behaviour: smpptest.Behaviour{ErrorEvery: 1}},
 		{name: "throttling", weight: "15", behaviour: smpptest.Behaviour{Throttle: true}},
 		{name: "down", weight: "20", down: true},
 		{
-			name: "small", weight: "10", behaviour: slow, settings: patient,
+			name: "small", weight: "10", behaviour: slow,
 			document: "capacity: 20, active: {max: 40}",
 		},
 		{
-			name: "large", weight: "20", behaviour: slow, settings: patient,
+			name: "large", weight: "20", behaviour: slow,
 			document: "capacity: 60, active: {max: 120}",
 		},
 	}
-	s := newStage(t, stageConfig{channels: channels, settings: map[string]string{
-		"SEND_TIMEOUT": patientSend, "SHUTDOWN_TIMEOUT": patientStop,
-	}})
+	s := newStage(t, stageConfig{channels: channels})
 	s.runAll(1)
-	s.bound()
+	s.bound(1)
 	all := messages("fallback", n)
 	ids := s.publish("bulk", all[:n/2])
 	s.settled(n / 2) // by then the breakers are open

@@ -42,6 +42,7 @@ func TestFourProcessesOneKilled(t *testing.T) {
 		channels: channels,
 		settings: map[string]string{
 			"MAX_UNSETTLED": strconv.Itoa(mayBeLost), "BATCH": strconv.Itoa(mayBeLost),
+			"SEND_TIMEOUT": hasty,
 		},
 	})
 	processes := s.runAll(4)

@@ -29,7 +29,7 @@ func TestAChannelThatLosesFewAnswersKeepsItsShare(t *testing.T) {
 		{name: "h", weight: "40", behaviour: lossy},
 	}
 	s := newStage(t,
-		stageConfig{channels: channels, settings: map[string]string{"SEND_TIMEOUT": "3s"}})
+		stageConfig{channels: channels, settings: map[string]string{"SEND_TIMEOUT": "10s"}})
 	p := s.runAll(1)[0]
 	ids := s.publish("bulk", messages("lost-answers", n))
 	s.settled(n)

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -34,6 +35,8 @@ var sideBySide = tier.Size(6, 8)
 const runAsProgram = "RUN_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
+	const long = 30 * time.Second // TestDoctorNamesEachFaultWithItsFix waits for the end of one
+	reachTimeout, checkTimeout, healthTimeout = long, long, long
 	if os.Getenv(runAsProgram) != "" {
 		main() // does not return
 	}

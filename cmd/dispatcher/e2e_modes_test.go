@@ -65,6 +65,7 @@ func TestFourProcessesFollowOneRoundRobin(t *testing.T) {
 		})
 	processes := s.runAll(4)
 	s.joined(len(processes))
+	s.bound(4)
 	s.publish("bulk", messages("turns", n))
 	s.settled(n)
 
@@ -114,26 +115,17 @@ func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
 	const n = 240
 	release := make(chan struct{})
 	channels := []channel{
-		{
-			name: "a", weight: "1", behaviour: unanswered(release), document: "capacity: 60",
-			settings: patient,
-		},
-		{
-			name: "b", weight: "1", behaviour: unanswered(release), document: "capacity: 30",
-			settings: patient,
-		},
-		{
-			name: "c", weight: "1", behaviour: unanswered(release), document: "capacity: 150",
-			settings: patient,
-		},
+		{name: "a", weight: "1", behaviour: unanswered(release), document: "capacity: 60"},
+		{name: "b", weight: "1", behaviour: unanswered(release), document: "capacity: 30"},
+		{name: "c", weight: "1", behaviour: unanswered(release), document: "capacity: 150"},
 	}
 	s := newStage(t,
 		stageConfig{channels: channels, route: "mode: longest_idle", settings: map[string]string{
-			"BATCH": "7", "MAX_UNSETTLED": "300", "SEND_TIMEOUT": patientSend,
-			"SHUTDOWN_TIMEOUT": patientStop,
+			"BATCH": "7",
 		}})
 	processes := s.runAll(4)
 	s.joined(len(processes))
+	s.bound(4)
 	s.publish("bulk", messages("load", n))
 	tier.Within(t, stepTimeout, "all messages are under way", func() bool {
 		ended := s.byID(`

@@ -31,7 +31,7 @@ func TestWithoutAReceiptAMessageGoesOnOnce(t *testing.T) {
 				}},
 			},
 		},
-		route: "no_receipt: {after: 5s}",
+		route: "no_receipt: {after: 30s}",
 	})
 	processes := s.runAll(2)
 	s.joined(len(processes))
@@ -115,14 +115,14 @@ func TestAKillBetweenTwoChannelsSendsNothingAThirdTime(t *testing.T) {
 		channels: []channel{
 			{name: "a", weight: "1", document: "receipts: {within: 1h}", behaviour: silent},
 			{
-				name: "b", weight: "0", document: "receipts: {within: 1h}",
+				name: "b", weight: "0", document: "receipts: {within: 1h}", settings: patient,
 				behaviour: smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer {
 					return smpptest.Answer{Hold: hold}
 				}},
 			},
 			{name: "c", weight: "0", document: "receipts: {within: 1h}", behaviour: silent},
 		},
-		route: "fallback: order, no_receipt: {after: 5s}",
+		route: "fallback: order, no_receipt: {after: 30s}",
 		// Long enough that attempts are still under way when the second process is killed.
 		settings: map[string]string{"SEND_TIMEOUT": "40s"},
 	})
@@ -146,7 +146,7 @@ func TestAKillBetweenTwoChannelsSendsNothingAThirdTime(t *testing.T) {
 		return s.count(`select count(*) from audit.attempts where reason = 'no_receipt'
 			and outcome = 'unknown'`) == n
 	})
-	await(t.Context(), 7*time.Second) // longer than the wait before a message goes on
+	await(t.Context(), 32*time.Second) // longer than the wait before a message goes on
 	for name, want := range map[string]uint64{"a": n, "b": n, "c": 0} {
 		if got := s.carriers[name].Stats().Submits; got != want {
 			t.Errorf("carrier %s got %d submits, want %d", name, got, want)

@@ -62,10 +62,11 @@ func TestThreeProcessesPaceAsOne(t *testing.T) {
 	s.checkNoneTwice()
 	s.checkAllArrived(ids)
 	s.checkWindows()
-	s.checkFullSeconds("calendar", perSecond)
-
 	stall := stalls()
-	most := perSecond + int(perSecond*stall/time.Second) // the carriers run in this process
+	slack := int(perSecond * stall / time.Second) // the carriers run in this process
+	most := perSecond + slack
+	s.checkFullSeconds("calendar", perSecond, perSecond*97/100-int64(slack))
+
 	t.Logf("this process was held up for %s at worst", stall.Round(time.Millisecond))
 	for _, name := range []string{"calendar", "sliding"} {
 		times := s.arrived(name)
@@ -85,28 +86,28 @@ func TestThreeProcessesPaceAsOne(t *testing.T) {
 		}
 		// The even rate is one in 10 ms, and twice that to catch up. A machine that is busy with other
 		// tests delays some submits.
-		if usual > perSecond/8 || worst > perSecond/2 {
+		if usual > perSecond/8+slack || worst > perSecond/2+slack {
 			t.Errorf("%s: got %d submits within 10 ms in the median second, %d in the worst", name, usual,
 				worst)
 		}
 	}
 }
 
-// checkFullSeconds: while messages wait, a second of the channel has no unused slots. A busy
-// machine holds claims up, so that is asked of a third of the seconds.
-func (s *stage) checkFullSeconds(channel string, perSecond int64) {
+// checkFullSeconds: while messages wait, at least full slots of each second of the channel are
+// used. A busy machine holds claims up, so that is asked of a third of the seconds.
+func (s *stage) checkFullSeconds(channel string, perSecond, full int64) {
 	s.t.Helper()
 	granted := query(s.t, s.postgres, pgx.RowTo[int64], `
 		select granted from audit.limit_windows where channel = $1 and window_seconds = 1
 		order by window_start`, channel)
 	granted = granted[1 : len(granted)-1] // the first and the last second are not whole
-	full := 0
+	count := 0
 	for _, n := range granted {
-		if n >= perSecond*97/100 {
-			full++
+		if n >= full {
+			count++
 		}
 	}
-	if 3*full < len(granted) {
+	if 3*count < len(granted) {
 		s.t.Errorf("%s: %v slots of %d a second were used while messages waited", channel, granted,
 			perSecond)
 	}
@@ -193,11 +194,12 @@ func TestThrottledChannelSlowsDownAndRecovers(t *testing.T) {
 	})
 	processes := s.runAll(2)
 	s.joined(len(processes))
-	const n = perSecond * 24
+	stalls := watchStalls(t)
+	const n = perSecond * 40
 	s.publish("bulk", short("throttle", n))
 	carrier := s.carriers["a"]
 	tier.Within(t, stepTimeout, "the full rate", func() bool {
-		return carrier.Stats().Accepted > 5*perSecond
+		return mostInASecond(s.arrived("a")) >= perSecond*85/100
 	})
 	asked := time.Now()
 	throttle.Store(true)
@@ -224,7 +226,7 @@ func TestThrottledChannelSlowsDownAndRecovers(t *testing.T) {
 	if before < perSecond*85/100 || after > perSecond*70/100 {
 		t.Errorf("got %d/s before and %d/s after the throttling", before, after)
 	}
-	if later < perSecond*85/100 {
+	if later < perSecond*85/100-int(perSecond*stalls()/time.Second) {
 		t.Errorf("got %d/s after the throttling, the limit is %d/s", later, perSecond)
 	}
 }

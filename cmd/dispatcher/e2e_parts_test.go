@@ -94,15 +94,18 @@ func TestTheRestOfATextIsNotSentUnderAnotherCut(t *testing.T) {
 	const each = 6
 	s := newStage(t, stageConfig{
 		channels: []channel{
-			{name: "a", weight: "1", behaviour: throttlesSecondParts(2 * each), settings: "alphabet: gsm7"},
+			{
+				name: "a", weight: "1", behaviour: throttlesSecondParts(2 * each),
+				settings: "alphabet: gsm7, " + patient,
+			},
 		},
-		settings: map[string]string{"SEND_TIMEOUT": "20s"},
 	})
 	s.run("dispatcher").awaitOutput(t, "dispatcher is running")
 	s.joined(1)
+	s.bound(1)
 	hurried := threeParts("hurried", each)
 	for i := range hurried {
-		hurried[i].ExpiresAt = time.Now().Add(45 * time.Second)
+		hurried[i].ExpiresAt = time.Now().Add(2 * time.Minute)
 	}
 	ids := append(s.publish("bulk", hurried), s.publish("bulk", threeParts("patient", each))...)
 	s.begun(2 * each)
@@ -197,7 +200,7 @@ func TestTheRestOfATextDoesNotGoToAnotherKindOfProvider(t *testing.T) {
 		over = append(over, channel{name: kind, weight: "10", behaviour: reluctant})
 		under = append(under, channel{name: kind, weight: "10"})
 	}
-	s := newStage(t, stageConfig{channels: over, settings: map[string]string{"SEND_TIMEOUT": "20s"}})
+	s := newStage(t, stageConfig{channels: over})
 	smsc := s.read("routing.yaml")
 	carriers := s.startKinds(under, sandbox.Profile{Receipts: 1, Delivered: 1})
 	s.write("web.yaml", s.read("routing.yaml"))

@@ -108,8 +108,11 @@ func overlap(a, b map[int32]bool) bool {
 // pauses end, and all messages arrive once.
 func TestWhatIsPausedWaitsAndLosesNothing(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, stageConfig{lanes: "  otp: {topics: [%s.otp], ttl: 24h}\n" +
-		"  bulk: {topics: [%s.bulk], ttl: 24h, max_waiting: 20}\n"})
+	s := newStage(t, stageConfig{
+		lanes: "  otp: {topics: [%s.otp], ttl: 24h}\n" +
+			"  bulk: {topics: [%s.bulk], ttl: 24h, max_waiting: 20}\n",
+		settings: map[string]string{"SEND_TIMEOUT": hasty},
+	})
 	p := s.runAll(2)[0]
 	s.joined(2)
 	story := func(name, tenant string, n int) []envelope.Message {

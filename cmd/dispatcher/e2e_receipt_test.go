@@ -42,11 +42,11 @@ func mostOpen(spans [][2]time.Time) (most int) {
 func TestSlotsAreHeldUntilTheReceipt(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
-	const slots, hold = 5, 3 * time.Second
+	const slots, hold = 5, 10 * time.Second
 	const n = 150
 	never := func(s smpptest.Submit) bool { return strings.HasSuffix(idOf(s.Text), "7") }
 	s := newStage(t, stageConfig{channels: []channel{{
-		name: "a", weight: "1", document: "active: {max: 5, until: receipt, hold: 3s}",
+		name: "a", weight: "1", document: "active: {max: 5, until: receipt, hold: 10s}",
 		behaviour: smpptest.Behaviour{Decide: func(s smpptest.Submit) smpptest.Answer {
 			return smpptest.Answer{
 				Delay:   2 * time.Millisecond,

@@ -73,7 +73,7 @@ func (s *stage) change(args ...string) (version int64, since time.Time) {
 func (s *stage) stream(story string, stop <-chan struct{}) <-chan int {
 	total := make(chan int, 1)
 	go func() {
-		all, n := messages(story, 20_000), 0
+		all, n := messages(story, 100_000), 0
 		defer func() { total <- n }()
 		for n < len(all) {
 			select {

@@ -67,8 +67,9 @@ func TestScoringFunctionPicksTheBestWorker(t *testing.T) {
 		"labels: {grade: 4, speed: 1}")
 	s := newStage(t,
 		stageConfig{channels: channels, route: "mode: best_worker, scoring: {function: \"" + server.URL +
-			"/grade\", allow_private: true, batch: true, cache: 0s, deadline: 2s}"})
+			"/grade\", allow_private: true, batch: true, cache: 0s, deadline: 5s}"})
 	s.runAll(1)
+	s.bound(1)
 	withSelectors := func(story string) []envelope.Message {
 		all := messages(story, each)
 		for i := range all {

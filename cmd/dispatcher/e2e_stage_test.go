@@ -37,13 +37,18 @@ type channel struct {
 	away      distance
 }
 
-// Timeouts long enough for a machine that stalls for seconds: of a channel's connection, and of the
-// dispatcher.
+// Timeouts of a story in which nothing dies and no answer is lost. They are long enough for a
+// machine that stalls for seconds.
 const (
-	patient     = "response_timeout: 2m"
-	patientSend = "2m"
-	patientStop = "2m30s"
+	patient          = "response_timeout: 2m"
+	patientSend      = "2m"
+	patientDeadAfter = "1m"
+	patientStop      = "2m30s" // also of the others: it only bounds a stop
 )
+
+// hasty is the SEND_TIMEOUT of a story whose processes die with attempts under way, which are
+// recovered after it. A story that sets one gets no patient timeouts.
+const hasty = "15s"
 
 // threeChannels returns a, b and c with the weights 25, 15 and 60, quick carriers and further keys
 // of the routing document.
@@ -59,14 +64,17 @@ func threeChannels(a, b, c string) []channel {
 // database of its own.
 type stageConfig struct {
 	channels []channel
-	lanes    string // the lanes of the routing document; %s is the topic prefix
-	limits   string // those over all channels
-	match    string // of the only route; empty for everything
-	route    string // further keys of the only route
-	kafka    string // host:port of a broker
-	postgres string // URL of a database
-	settings map[string]string
+	lanes    string            // the lanes of the routing document; %s is the topic prefix
+	limits   string            // those over all channels
+	match    string            // of the only route; empty for everything
+	route    string            // further keys of the only route
+	kafka    string            // host:port of a broker
+	postgres string            // URL of a database
+	settings map[string]string // of the dispatcher; see hasty
 }
+
+// patient reports whether the story has no SEND_TIMEOUT of its own.
+func (p *stageConfig) patient() bool { return p.settings["SEND_TIMEOUT"] == "" }
 
 // stage is a broker, a database, carriers, and the dispatcher processes between them.
 type stage struct {
@@ -121,18 +129,21 @@ func newStage(t testing.TB, p stageConfig) *stage {
 		"DRAW_KEY_FILE": s.path("draw.key"), "SECRETS_DIR": s.folder,
 		"DATA_DIR": t.TempDir(),
 		"LISTEN":   "127.0.0.1:0", "RECEIPTS_LISTEN": "127.0.0.1:0",
-		"SEND_TIMEOUT": "15s", "DEAD_AFTER": "6s", "SHUTDOWN_TIMEOUT": "30s", "LOG_LEVEL": "debug",
+		"DEAD_AFTER": "6s", "SHUTDOWN_TIMEOUT": patientStop, "LOG_LEVEL": "debug",
+	}
+	if p.patient() {
+		s.settings["SEND_TIMEOUT"], s.settings["DEAD_AFTER"] = patientSend, patientDeadAfter
 	}
 	maps.Copy(s.settings, p.settings)
 	return s
 }
 
-// bound waits until each carrier has a bind.
-func (s *stage) bound() {
+// bound waits until each carrier has as many binds as there are processes.
+func (s *stage) bound(processes uint64) {
 	s.t.Helper()
 	tier.Within(s.t, stepTimeout, "every carrier is bound", func() bool {
 		for _, c := range s.carriers {
-			if c.Stats().Binds == 0 {
+			if c.Stats().Binds < processes {
 				return false
 			}
 		}
@@ -172,6 +183,9 @@ func (s *stage) routing(p *stageConfig) string {
 	var channels, weights []string
 	for _, c := range p.channels {
 		address := s.carrier(&c)
+		if p.patient() && c.settings == "" {
+			c.settings = patient
+		}
 		channels = append(channels,
 			fmt.Sprintf("  %s: {provider: smpp, settings: {address: %q, system_id: e2e, window: "+
 				"100, reconnect_min: 100ms, reconnect_max: 500ms%s}, price: {currency: GBP, "+

@@ -57,9 +57,9 @@ func takeOver(t *testing.T, end, then func(*ledgertest.Pair, *stage)) (*stage, *
 	s := newStage(t, stageConfig{
 		// For the queries of this test, which do not look for the primary themselves. A claim that hung
 		// on the old primary may commit there when that server comes back; nothing reads it.
-		postgres: pair.StandbyFirst("&target_session_attrs=read-write&connect_timeout=1"),
-		channels: threeChannels(limitPerSecond(n/40), limitPerSecond(n/60), limitPerSecond(n/16)),
-		settings: map[string]string{"POSTGRES_URL": pair.URL("")},
+		postgres: pair.StandbyFirst("&target_session_attrs=read-write&connect_timeout=20"),
+		channels: threeChannels(limitPerSecond(n/80), limitPerSecond(n/120), limitPerSecond(n/32)),
+		settings: map[string]string{"POSTGRES_URL": pair.URL(""), "SEND_TIMEOUT": hasty},
 	})
 	processes := s.runAll(2)
 	s.joined(len(processes))
@@ -68,8 +68,8 @@ func takeOver(t *testing.T, end, then func(*ledgertest.Pair, *stage)) (*stage, *
 		return s.submitted() > n/5
 	})
 
-	begun := s.now()
 	end(pair, s)
+	begun := time.Now()
 	await(t.Context(), outage)
 	ended := time.Now()
 	pair.Promote(t)

@@ -36,6 +36,7 @@ func TestStatusShowsAChannelThatFails(t *testing.T) {
 	p := s.run("dispatcher")
 	p.awaitOutput(t, "dispatcher is running")
 	s.joined(1)
+	s.bound(1)
 	s.publish("bulk", short("status", 150))
 	s.settled(150)
 	var now status.Now

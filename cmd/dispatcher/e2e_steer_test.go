@@ -85,6 +85,12 @@ func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 	if weights() != at {
 		t.Errorf("the weights moved from %s to %s while the ramp was held", at, weights())
 	}
+	repaired := s.now()
+	tier.Within(t, stepTimeout, "what was claimed before the repair is settled", func() bool {
+		return s.count(`
+			select count(*) from audit.attempts where outcome is null and claimed_at < $1`,
+			repaired) == 0
+	})
 	s.command("weights", "ramp", "default", "--resume", "--reason", "b is repaired")
 	tier.Within(t, stepTimeout, "the resumed ramp is done", func() bool {
 		state, held := ramp()

@@ -15,16 +15,17 @@ func TestOnlyALaneThatAllowsItSendsAgainAfterUnknown(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, stageConfig{
 		channels: []channel{
-			{name: "silent", weight: "100", behaviour: smpptest.Behaviour{DropEvery: 1}},
+			{
+				name: "silent", weight: "100", behaviour: smpptest.Behaviour{DropEvery: 1},
+				settings: "response_timeout: 5s",
+			},
 			{name: "good", weight: "0", behaviour: quick()}, // only ever a fallback
 		},
 		lanes: "  otp: {topics: [%s.otp], ambiguous: resend_once}\n  bulk: {topics: " +
 			"[%s.bulk]}\n",
-		// The good carrier answers in time, however busy the machine is.
-		settings: map[string]string{"SEND_TIMEOUT": "6s"},
 	})
 	s.run("dispatcher")
-	s.bound()
+	s.bound(1)
 	codes := s.publish("otp", messages("code", 2))
 	bulk := s.publish("bulk", messages("bulk", 2)) // four in all: the breaker opens at five
 	s.settled(4)
@@ -65,9 +66,9 @@ func TestScheduledMessagesWaitAndLateOnesFail(t *testing.T) {
 			},
 		})
 	s.run("dispatcher")
-	// A message that is read after its deadline is dead, not failed.
 	s.joined(1)
-	at := time.Now().Add(15 * time.Second) // a busy machine reads them late
+	// A message that is read after its deadline is dead, not failed, and a busy machine reads late.
+	at := time.Now().Add(time.Minute)
 	all := messages("scheduled", 6)
 	for i := range all {
 		all[i].SendAt = at

@@ -479,7 +479,7 @@ func TestFilesOfReportsHaveTheSameColumns(t *testing.T) {
 		got := dispatcher(t, "", env, append([]string{"report"}, append(args, "--from", ago(t, 2),
 			"--format", "csv")...)...)
 		all, err := csv.NewReader(strings.NewReader(got.out)).ReadAll()
-		if err != nil || strings.Join(all[0], ",") != header || len(all) < 3 {
+		if err != nil || len(all) < 3 || strings.Join(all[0], ",") != header {
 			t.Fatalf("%v: %v, %+v", args, err, got)
 		}
 		if all[1][4] != "Europe/London" || !strings.Contains(fmt.Sprint(all[1:]), " 0.0") {

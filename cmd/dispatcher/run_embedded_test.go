@@ -46,7 +46,7 @@ func runsEmbedded(t *testing.T, data string) {
 	folder := filepath.Dir(data)
 	p := launch(t, "dispatcher", folder, map[string]string{
 		"DATA_DIR": data, "LISTEN": "127.0.0.1:0", "RECEIPTS_LISTEN": "127.0.0.1:0",
-		"POSTGRES_URL": "postgres://elsewhere/x",
+		"POSTGRES_URL": "postgres://elsewhere/x", "SHUTDOWN_TIMEOUT": patientStop,
 	}, "run", "--embedded", "--kafka-port", "0", "--postgres-port", "0")
 	p.awaitOutput(t, "dispatcher is running")
 	opensOnce(t, p)

@@ -19,8 +19,15 @@ import (
 	"dispatcher/ledger"
 )
 
-// reachTimeout bounds the first contact of a command with a broker or the database.
-const reachTimeout = 5 * time.Second
+// Timeouts of commands. The tests raise them, because a busy machine answers late.
+var (
+	// reachTimeout bounds the first contact of a command with a broker or the database.
+	reachTimeout = 5 * time.Second
+	// checkTimeout bounds one check of doctor; the checks run concurrently in two rounds.
+	checkTimeout = 8 * time.Second
+	// healthTimeout is longer than a dispatcher on this machine takes to answer.
+	healthTimeout = 5 * time.Second
+)
 
 // need is a setting that a command requires.
 type need uint8

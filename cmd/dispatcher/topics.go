@@ -197,7 +197,7 @@ func wantedTopics(s *config.Settings, lanes []config.Lane) []topicState {
 func (f *topicsFlags) create(
 	ctx context.Context, s *config.Settings, admin *kadm.Client, states []topicState,
 ) error {
-	ctx, cancel := context.WithTimeout(ctx, topicsTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 3*reachTimeout)
 	defer cancel()
 	replicas, err := f.replicasFor(ctx, admin)
 	if err != nil {
@@ -226,9 +226,6 @@ func (f *topicsFlags) create(
 	}
 	return nil
 }
-
-// topicsTimeout bounds all requests to the brokers.
-const topicsTimeout = 3 * reachTimeout
 
 // replicasFor is the replication factor of new topics.
 func (f *topicsFlags) replicasFor(ctx context.Context, admin *kadm.Client) (int16, error) {

@@ -80,7 +80,7 @@ func Main(m *testing.M, closers ...func()) {
 // TestMain that does not use Main must call it itself.
 func Close() {
 	if shared.server != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		shared.pool.close(ctx)
 		if err := shared.server.Stop(ctx); err != nil {
@@ -160,7 +160,7 @@ func begin(t testing.TB, c pgserver.Config) *pgserver.Server {
 // stop has a timeout of its own, because t.Context has ended when cleanups run.
 func stop(t testing.TB, s *pgserver.Server) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := s.Stop(ctx); err != nil {
 		t.Error(err)

@@ -31,7 +31,7 @@ const Oldest = 15
 
 const (
 	// startTimeout bounds one start, crash recovery included.
-	startTimeout = 60 * time.Second
+	startTimeout = 2 * time.Minute
 	// immediateTimeout is how long an immediate shutdown may take before SIGKILL.
 	immediateTimeout = 5 * time.Second
 	// orphanTimeout is how long a server whose parent was killed may take to end before the folder

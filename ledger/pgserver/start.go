@@ -166,7 +166,7 @@ func freePort(ctx context.Context) (int, error) {
 }
 
 func (s *Server) createDatabase(ctx context.Context) error {
-	conn, err := s.connect(ctx)
+	conn, err := pgx.Connect(ctx, s.url("postgres"))
 	if err != nil {
 		return err
 	}

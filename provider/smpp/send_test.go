@@ -178,7 +178,7 @@ func checkCut(t *testing.T, n int, encrypted bool) {
 	}
 	srv := startServer(t, serverConfig)
 	fast := fastConfig(srv.Addr())
-	fast.TLS, fast.Window = cfg.TLS, window
+	fast.TLS, fast.Window, fast.ResponseTimeout = cfg.TLS, window, testTimeout
 	c := startClient(t, fast)
 	results := sendMany(c, n, 100)
 	wantSentAtMostOnce(t, srv, results)
@@ -301,7 +301,7 @@ func TestNothingFollowsAPartThatIsKnownToHaveFailed(t *testing.T) {
 		Log: -1, Behaviour: smpptest.Behaviour{ErrorEvery: 1, ErrorStatus: pdu.StatusInvDstAdr},
 	})
 	cfg := fastConfig(srv.Addr())
-	cfg.Window = 1
+	cfg.Window, cfg.ResponseTimeout = 1, testTimeout
 	c := startClient(t, cfg)
 	n := tier.Size(100, 300)
 	for i := range n {

@@ -277,8 +277,13 @@ func TestADatabaseWithoutSpaceIsNotReady(t *testing.T) {
 	s.app.trouble("claim", fmt.Errorf("claim: %w", &pgconn.PgError{
 		Code: "53100", Message: "could not extend file: No space left on device",
 	}))
+	// A busy machine may take longer for the two looks than a refusal lasts.
+	refused := &s.app.readiness.refused
+	last := refused.Load()
+	refused.Store(&refusal{err: last.err, at: last.at.Add(tier.LongestWait)})
 	s.unready("database", "the disk of PostgreSQL is full", "give it space")
 	s.showsReady("database", 0)
+	refused.Store(last)
 	s.readyAgain()
 }
 

@@ -64,7 +64,8 @@ func (a *App) openRouting(ctx context.Context) error {
 	}
 	a.reloader.apply = a.dispatch.Apply
 	a.stopper.add("pipeline", a.dispatch.Stop)
-	if err := a.dispatch.Beat(ctx); err != nil {
+	err = a.withRetry(ctx, func() error { return a.dispatch.Beat(ctx) })
+	if err != nil {
 		return err
 	}
 	if err := a.reloader.begin(ctx); err != nil {

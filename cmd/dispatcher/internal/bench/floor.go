@@ -26,7 +26,7 @@ const (
 	// third slower; between two and eight no difference was measurable, see docs/benchmark.md.
 	floorBatches = 3
 	// floorSendTimeout bounds the submits of a batch.
-	floorSendTimeout = 30 * time.Second
+	floorSendTimeout = 2 * time.Minute
 )
 
 // Floor sends jobs over the channels in turn and stores their outcomes.

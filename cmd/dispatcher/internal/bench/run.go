@@ -115,7 +115,7 @@ func (r *run) with(
 	}
 	url := r.rig.servers.Postgres.URLOf(r.ledgerName())
 	routing, err := r.rig.routing(r.name, r.codes, cmp.Or(r.weights, weights{25, 15, 60}),
-		cmp.Or(r.timeout, 8*time.Second))
+		cmp.Or(r.timeout, time.Minute))
 	if err != nil {
 		return err
 	}

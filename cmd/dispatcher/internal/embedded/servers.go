@@ -46,7 +46,7 @@ type Servers struct {
 
 const (
 	// stopTimeout bounds the stop of the servers.
-	stopTimeout = 20 * time.Second
+	stopTimeout = time.Minute
 	// umask makes files of the servers unreadable for other users: they hold numbers and texts of
 	// messages.
 	umask = 0o077

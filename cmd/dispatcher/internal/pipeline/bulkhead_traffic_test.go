@@ -286,7 +286,7 @@ func TestLostAnswersDoNotMoveTraffic(t *testing.T) {
 		setWeights(t, r, "40", "0", "60")
 	})
 	p.answersAfter(3 * time.Millisecond)
-	messages := tier.Size[int64](4000, 8000)
+	messages := tier.Size[int64](4000, 6000)
 	gate, lossy := make(chan struct{}), p.channels["c"].answer
 	answer := sync.OnceFunc(func() { close(gate) })
 	t.Cleanup(answer)

