@@ -100,6 +100,30 @@ func TestDueMessagesAreReadByTheirKeys(t *testing.T) {
 	}
 }
 
+// TestComparingReceiptsReadsOneDay of the tables that have one for each.
+func TestComparingReceiptsReadsOneDay(t *testing.T) {
+	t.Parallel()
+	conn := sessionWith(t, ledgertest.Fresh(t), reportSettings)
+	const first = 20_000
+	if _, err := conn.Exec(t.Context(), `
+		select dispatcher.make_day(d), dispatcher.move_receipts(d, 0)
+		from generate_series($1::int, $2) d`, first, first+4); err != nil {
+		t.Fatal(err)
+	}
+	day := Day(first + 2)
+	got := planOf(t, conn, misfitReceipts, pgx.NamedArgs{
+		"low": day.first(), "high": day.first() + misfitPiece,
+		"from": day.Begin(), "to": day.Begin().Add(time.Hour),
+	})
+	days := map[string]bool{}
+	for _, m := range regexp.MustCompile(`on (messages|past_receipts)_\d{8}`).FindAllString(got, -1) {
+		days[m] = true
+	}
+	if !byKeys(got) || allDays.MatchString(got) || len(days) != 2 {
+		t.Errorf("it reads %v:\n%s", days, got)
+	}
+}
+
 // TestAPageOfUnsentMessagesReadsTheNextRowsByTheirKeys among many, for any filter.
 func TestAPageOfUnsentMessagesReadsTheNextRowsByTheirKeys(t *testing.T) {
 	t.Parallel()

@@ -267,3 +267,62 @@ func TestAReusedReferenceIsRemembered(t *testing.T) {
 		t.Errorf("there are receipts %q", got)
 	}
 }
+
+// TestReceiptsThatMovedAreStillCompared with the attempts, and found when they were changed. They
+// are dropped with their day.
+func TestReceiptsThatMovedAreStillCompared(t *testing.T) {
+	t.Parallel()
+	k := newKeeping(t)
+	const ended = fortnight + hour
+	for id, age := range map[string]int{"old": 40, "older": 45} {
+		seq := k.message(t, id, age, ended)
+		k.received(t, id, ended)
+		k.exec(t, `update dispatcher.attempts a set provider_reference = r.reference,
+			claimed_at = r.received_at - interval '1 minute', settled_at = r.received_at,
+			receipt_state = 'delivered', receipt_at = r.received_at, delivered_at = r.received_at
+			from dispatcher.receipts r where r.message_seq = $1 and a.message_seq = $1`, seq)
+	}
+	if kept := k.keep(t, week); kept.Receipts != 2 {
+		t.Fatalf("%d receipts moved, want 2", kept.Receipts)
+	}
+	misfits := func() string {
+		t.Helper()
+		all, err := k.l.Receipts.Misfits(t.Context(), time.Now().Add(-50*24*hour), time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, m := range all {
+			out = append(out, m.ID+" "+m.What)
+		}
+		return strings.Join(out, ", ")
+	}
+	if got := misfits(); got != "" {
+		t.Errorf("there is %s", got)
+	}
+	const change = `update dispatcher.past_receipts set %s where reference = 'ref-old'`
+	for _, c := range []struct{ set, want string }{
+		{`channel = 'b'`, "old channel, old reference"},
+		{`channel = 'a', reference = 'ref-x'`, "old reference"},
+	} {
+		k.exec(t, fmt.Sprintf(change, c.set))
+		if got := misfits(); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.set, got, c.want)
+		}
+	}
+	k.exec(t, `delete from dispatcher.past_receipts where reference = 'ref-x'`)
+	if got := misfits(); got != "old state" {
+		t.Errorf("without its receipt: got %q", got)
+	}
+	k.exec(t, `update dispatcher.past_receipts set received_at = received_at + interval '1 second'`)
+	if got := misfits(); got != "old state, older delivered_at" {
+		t.Errorf("with another time: got %q", got)
+	}
+	k.exec(t, `update dispatcher.least_kept set facts = interval '43 days'`)
+	k.keep(t, ledger.Retention{IDs: week.IDs, Payloads: week.Payloads, Facts: 43 * 24 * hour})
+	if got := scalar[string](t, k.db, `select string_agg(inhrelid::regclass::text, ' ')
+		from pg_inherits where inhparent = 'dispatcher.past_receipts'::regclass`); got !=
+		"past_receipts_"+(k.today-40).Begin().Format("20060102") {
+		t.Errorf("there are partitions %s", got)
+	}
+}

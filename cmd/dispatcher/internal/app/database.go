@@ -32,10 +32,14 @@ func (a *App) openLedger(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("database schema: %w", err)
 	}
-	a.ledger, err = ledger.Connect(ctx, ledger.Config{
+	c := ledger.Config{
 		URL: s.PostgresURL, MaxConns: s.PostgresMaxConns, Region: s.Region, Host: host,
 		Version: a.opts.Version,
 		Tracer:  a.tracer.Database(newRoundTrips(a.registry)),
+	}
+	err = a.withRetry(ctx, func() (err error) {
+		a.ledger, err = ledger.Connect(ctx, c)
+		return err
 	})
 	if err != nil {
 		return err

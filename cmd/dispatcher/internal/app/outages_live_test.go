@@ -237,6 +237,35 @@ func TestADatabaseThatIsAwayIsOneWarningAndWorkResumes(t *testing.T) {
 	}
 }
 
+// TestAStartOutlastsADatabaseThatIsSlow: the first heartbeat gets no answer in time.
+func TestAStartOutlastsADatabaseThatIsSlow(t *testing.T) {
+	t.Parallel()
+	url, log := ledgertest.Fresh(t), &journal{}
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close(context.Background()) })
+	for _, sql := range []string{
+		`create sequence public.beats`,
+		`create function public.slow() returns trigger language plpgsql security definer as $$ begin
+			if nextval('public.beats') = 1 then perform pg_sleep(60); end if; return new; end $$`,
+		`create trigger slow before update on dispatcher.instances
+			for each row execute function public.slow()`,
+	} {
+		if _, err := db.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newStageWith(t, slowTimeoutChannel, func(o *Options) {
+		o.Settings.PostgresURL, o.Log = url, zerolog.New(log)
+	}, nil)
+	s.ready()
+	if !log.holds("warn", "PostgreSQL (DISPATCHER_POSTGRES_URL) cannot be used yet, trying again") {
+		t.Error("no warning that the start waits")
+	}
+}
+
 // TestADatabaseThatIsReadOnlyIsNotReady, although it answers: nothing can be stored.
 func TestADatabaseThatIsReadOnlyIsNotReady(t *testing.T) {
 	t.Parallel()

@@ -68,7 +68,8 @@ func (a *App) openRouting(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.reloader.begin(ctx); err != nil {
+	err = a.withRetry(ctx, func() error { return a.reloader.begin(ctx) })
+	if err != nil {
 		return err
 	}
 	a.readiness.reloader.Store(a.reloader)
