@@ -103,14 +103,16 @@ const lockFreeIdentity = `
 	 order by mine and crashed desc, mine desc, number limit 1
 	) best`
 
-// lockIdentity tries to lock the number again, and reports whether this process was the last that
-// took it. locked is false while the server has not noticed that the earlier session has ended.
+// lockIdentity reports whether this process was the last that took the number, and if so tries to
+// lock it again. locked is false while the server has not noticed that the earlier session has
+// ended.
 func (s *Instances) lockIdentity(
 	ctx context.Context, conn *pgx.Conn, number int,
 ) (locked, ours bool, err error) {
 	err = conn.QueryRow(ctx, `
-		select pg_try_advisory_lock($1, $2), exists (select from dispatcher.identities
-		where number = $2 and instance = $3)`,
+		select case when ours then pg_try_advisory_lock($1, $2) else false end, ours
+		from (select exists (select from dispatcher.identities
+		  where number = $2 and instance = $3) as ours) i`,
 		pgx.QueryExecModeExec, identityLocks, int32(number), s.ID()).Scan(&locked, &ours)
 	return locked, ours, err
 }

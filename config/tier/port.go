@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// FreePort returns a port of 127.0.0.1 that is free, as is the next one. Both lie below the range
-// from which Linux gives ports to whoever asks for any, so that nobody else gets them while the
-// server that had them is started again.
+// FreePort returns a port of 127.0.0.1 that is free, as is the next one. Both lie below the ranges
+// from which Linux and package pgserver take ports, and no other test gets them before this one has
+// ended: a server may be started there late, and again.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 100 {
-		port := 20_000 + rand.IntN(12_000)
-		if canListen(t, port) && canListen(t, port+1) {
+		port := 20_000 + rand.IntN(6_000)
+		if reserve(t, port) && reserve(t, port+1) {
 			return port
 		}
 	}
@@ -22,9 +22,17 @@ func FreePort(t testing.TB) int {
 	return 0
 }
 
-func canListen(t testing.TB, port int) bool {
+// reserve reports whether the port is free and now belongs to the test. A UDP socket of the same
+// number marks it for other processes.
+func reserve(t testing.TB, port int) bool {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp",
-		net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	var config net.ListenConfig
+	mark, err := config.ListenPacket(t.Context(), "udp4", address)
+	if err != nil {
+		return false
+	}
+	t.Cleanup(func() { _ = mark.Close() })
+	listener, err := config.Listen(t.Context(), "tcp4", address)
 	return err == nil && listener.Close() == nil
 }

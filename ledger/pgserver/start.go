@@ -150,12 +150,12 @@ func (s *Server) portIsFree() bool {
 
 // freePort finds a loopback port that is free at this moment. It lies below the range from which
 // Linux gives ports to whoever asks for any, so that nobody else gets it while a server is started
-// again.
+// again. Tests have those below 26000, see tier.FreePort.
 func freePort(ctx context.Context) (int, error) {
 	var lc net.ListenConfig
 	var err error
 	for range 100 {
-		port := 20_000 + rand.IntN(12_000)
+		port := 26_000 + rand.IntN(6_000)
 		var l net.Listener
 		l, err = lc.Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err == nil {
