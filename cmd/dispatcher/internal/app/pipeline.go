@@ -68,8 +68,7 @@ func (a *App) openRouting(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = a.withRetry(ctx, func() error { return a.reloader.begin(ctx) })
-	if err != nil {
+	if err := a.reloader.begin(ctx); err != nil {
 		return err
 	}
 	a.readiness.reloader.Store(a.reloader)
