@@ -17,7 +17,7 @@ type run struct {
 	messages int
 	pause    time.Duration
 	weights  weights       // 25, 15 and 60 unless set
-	timeout  time.Duration // of the carriers' answers; 8 s unless set
+	timeout  time.Duration // of the carriers' answers; a minute unless set
 	settings []string      // in addition to the rig's environment
 
 	others []*process // besides the one that is passed around, see Config.Processes
