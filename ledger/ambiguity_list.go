@@ -77,14 +77,9 @@ const (
 )
 
 func (f *AmbiguousFilter) arguments() []any {
-	var since, before *time.Time
-	if !f.Since.IsZero() {
-		since = &f.Since
+	return []any{
+		f.Ended, f.Channel, f.Lane, instant(f.Before), instant(f.Since), f.Tenant, f.Code,
 	}
-	if !f.Before.IsZero() {
-		before = &f.Before
-	}
-	return []any{f.Ended, f.Channel, f.Lane, before, since, f.Tenant, f.Code}
 }
 
 // List lists the attempts that match, oldest first, limit at most.

@@ -71,7 +71,7 @@ func (t *Tx) finish(ctx context.Context) (lost bool, err error) {
 	case err == nil:
 		// PostgreSQL answers COMMIT with ROLLBACK when the transaction had failed.
 		return false, fmt.Errorf("commit was answered with %s", tag)
-	case tag != "COMMIT" && certainlyUndone(err):
+	case tag != "COMMIT" && RolledBack(err):
 		rollback(ctx, t.conn)
 		return false, err
 	}
@@ -184,13 +184,6 @@ func (t *Tx) freeTickets() (which []int) {
 		return cmp.Compare(t.seen.Messages[a].Seq, t.seen.Messages[b].Seq)
 	})
 	return which
-}
-
-// certainlyUndone reports whether the server itself said that the transaction failed. FATAL does
-// not say so: it ends a session and may follow a successful commit.
-func certainlyUndone(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Severity == "ERROR"
 }
 
 // Pauses of commitOutcome between two queries.

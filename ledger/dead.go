@@ -63,43 +63,33 @@ type DeadFilter struct {
 	Open bool
 }
 
-// listDead and countDead read what a filter matches; $1 to $6 are its arguments.
 const (
-	listDead = `
+	deadColumns = `
 	select d.seq, coalesce(d.id, ''), d.lane, d.tenant, coalesce(d.reason, ''), d.detail, d.topic,
 	  d.kafka_partition, d.kafka_offset, d.received_at, d.replayed_at,
 	  coalesce(d.replayed_by, ''), coalesce(d.replayed_as, ''), coalesce(d.replayed_via, '')
-	from facts.dead_records d
-	where ($1 = '' or d.lane = $1) and ($2 = '' or d.topic = $2) and ($3 = '' or d.reason = $3)
-	  and ($4::timestamptz is null or d.received_at >= $4) and ($5::bigint = 0 or d.seq < $5)
-	  and (not $6::boolean or d.replayed_at is null)
-	order by d.seq desc limit $7`
+	from facts.dead_records d`
 
-	countDead = `
-	select count(*) from facts.dead_records d
+	// deadMatching is the condition of a filter; $1 to $6 are its arguments.
+	deadMatching = `
 	where ($1 = '' or d.lane = $1) and ($2 = '' or d.topic = $2) and ($3 = '' or d.reason = $3)
 	  and ($4::timestamptz is null or d.received_at >= $4) and ($5::bigint = 0 or d.seq < $5)
 	  and (not $6::boolean or d.replayed_at is null)`
-)
 
-// latestDead reads the latest dead record with an id, $1, or with a position in Kafka; null for
-// any.
-const latestDead = `
-	select d.seq, coalesce(d.id, ''), d.lane, d.tenant, coalesce(d.reason, ''), d.detail, d.topic,
-	  d.kafka_partition, d.kafka_offset, d.received_at, d.replayed_at,
-	  coalesce(d.replayed_by, ''), coalesce(d.replayed_as, ''), coalesce(d.replayed_via, '')
-	from facts.dead_records d
+	listDead  = deadColumns + deadMatching + ` order by d.seq desc limit $7`
+	countDead = `select count(*) from facts.dead_records d` + deadMatching
+
+	// latestDead reads the latest dead record with an id, $1, or with a position in Kafka; null for
+	// any.
+	latestDead = deadColumns + `
 	where ($1::text is null or d.id = $1)
 	  and ($2::text is null
 	    or d.topic = $2 and d.kafka_partition = $3::int and d.kafka_offset = $4::bigint)
 	order by d.received_at desc, d.seq desc limit 1`
+)
 
 func (f *DeadFilter) arguments() []any {
-	var since *time.Time
-	if !f.Since.IsZero() {
-		since = &f.Since
-	}
-	return []any{f.Lane, f.Topic, f.Reason, since, f.Below, f.Open}
+	return []any{f.Lane, f.Topic, f.Reason, instant(f.Since), f.Below, f.Open}
 }
 
 // List lists the records that match, newest first, limit at most.

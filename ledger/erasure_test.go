@@ -113,6 +113,28 @@ func TestANumberIsErasedFromAllMessagesThatHaveEnded(t *testing.T) {
 	}
 }
 
+// TestAnErasureWhilePayloadsAreDroppedStays: Keep has copied the payloads that it will keep, and
+// waits for the lock under which it puts them back.
+func TestAnErasureWhilePayloadsAreDroppedStays(t *testing.T) {
+	t.Parallel()
+	k := newKeeping(t)
+	k.message(t, "ended-lately", 9, 24*hour)
+	reader := raw(t, k.url)
+	execute(t, reader, `begin; select from dispatcher.payloads`)
+	keeping := waiting(t, k.db, func() error {
+		_, err := k.l.Days.Keep(t.Context(), week)
+		return err
+	})
+	k.erase(t, erasure())
+	execute(t, reader, `commit`)
+	if err := <-keeping; err != nil {
+		k.keep(t, week) // it had waited too often
+	}
+	if got := k.payloads(t); got != "" {
+		t.Errorf("there are %s", got)
+	}
+}
+
 func TestANumberIsFoundHoweverARecordWritesIt(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)

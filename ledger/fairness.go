@@ -7,11 +7,11 @@ import (
 )
 
 // nearDeadline is how long before its deadline a row is picked up before all others of its lane,
-// whatever its tenant's turn; see dispatcher.due_in_turns.
+// whatever its tenant's turn. dispatcher.pick_in_turns has the same minute.
 const nearDeadline = time.Minute
 
 // turns holds, by lane, the tenant that had the last turn. The next claim of due rows begins with
-// the tenant after it, see dispatcher.due_in_turns. Each lane has its own turn. Otherwise a claim
+// the tenant after it, see dispatcher.pick_in_turns. Each lane has its own turn. Otherwise a claim
 // that picks up only rows of an urgent lane would move the turn of a bulk lane, and tenants there
 // would never get theirs.
 //

@@ -60,16 +60,16 @@ const insertInboundNotices = `insert into dispatcher.inbound_outbox (keys, "valu
 const deleteParts = `delete from dispatcher.inbound_parts where seq = any($1)`
 
 // putOn puts recipients on opt-out lists, in ascending order. The entry of a recipient who is on
-// the list already stays as it is.
+// the list already stays as it is, and is locked: nobody ends it before relist has looked at it.
 const putOn = `
-	insert into dispatcher.opt_outs (tenant, recipient, source, channel, author, reason, heard_at,
-	  sent_at)
+	insert into dispatcher.opt_outs as o (tenant, recipient, source, channel, author, reason,
+	  heard_at, sent_at)
 	select coalesce(n.tenant, (@tenants::text[])[1]), n.recipient, @source,
 	  coalesce(n.channel, ''), @author, @reason,
 	  now() - coalesce(n.ago, 0) * interval '1 microsecond', n.sent_at
 	from unnest(@tenants::text[], @recipients::bigint[], @channels::text[], @agos::bigint[],
 	  @sent_ats::timestamptz[]) as n(tenant, recipient, channel, ago, sent_at)
-	on conflict (recipient) where until is null do nothing`
+	on conflict (recipient) where until is null do update set heard_at = o.heard_at where false`
 
 // relist changes the entries of recipients who are on a list: it ends an entry, or updates its time
 // when the recipient opted out again. It returns how many it ended. It runs after putOn, and locks

@@ -162,14 +162,13 @@ func (s *Instances) leave(ctx context.Context, id int64) error {
 	}
 	_, err := s.hot.Exec(ctx, `
 		with gone as (
-		  delete from dispatcher.instances i where i.id = $1 and not exists (
-		    select from dispatcher.attempts a where a.instance = i.id and a.outcome is null
-		      and a.claimed_at >= least(i.oldest_open_at, i.last_seen) - $2::interval
-		      and a.claimed_at <= i.last_seen + $3::interval + $2::interval)
+		  delete from dispatcher.instances i where i.id = @id and not exists (
+		    select from dispatcher.attempts a where `+openOf+`)
 		  returning id
 		)
 		update dispatcher.instances set left_at = clock_timestamp()
-		where id = $1 and id not in (select id from gone)`, id, slack, maxSilence)
+		where id = @id and id not in (select id from gone)`,
+		pgx.StrictNamedArgs{"id": id, "slack": slack, "max_silence": maxSilence})
 	return err
 }
 

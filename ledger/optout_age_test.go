@@ -117,6 +117,27 @@ func TestAnOlderStartDoesNotEndWhatWasDecidedByHand(t *testing.T) {
 	want(t, "by hand again", optIn(t, l, byHand, subscriber), int64(1))
 }
 
+// TestAStopIsNotLostBesideAStart: the START has locked the entry that it ends when the STOP comes.
+func TestAStopIsNotLostBesideAStart(t *testing.T) {
+	t.Parallel()
+	rig := lend(t)
+	optOut(t, rig.l, byHand, subscriber)
+	start := raw(t, rig.url)
+	execute(t, start, `begin; select from dispatcher.opt_outs for update`)
+	stop := waiting(t, rig.db, func() error {
+		_, err := rig.l.Inbox.Record(t.Context(), []ledger.Inbound{said("STOP", "a", 0, -1)}, publish)
+		return err
+	})
+	execute(t, start, `update dispatcher.opt_outs set until = clock_timestamp(), ended_by = 'command',
+		ended_author = 'ann', ended_reason = 'asked again'; commit`)
+	if err := <-stop; err != nil {
+		t.Fatal(err)
+	}
+	if got := barred(t, rig.l, []ledger.Message{to("m", "shop", subscriber)}, 0); len(got) != 1 {
+		t.Error("the subscriber gets messages after a STOP")
+	}
+}
+
 // TestKeywordsOfManyContend: concurrent calls put some people on the list and take others off, the
 // same people in both orders, beside imports. There is no deadlock.
 func TestKeywordsOfManyContend(t *testing.T) {

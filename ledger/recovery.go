@@ -13,15 +13,25 @@ import (
 // it was composed, did not count yet; it is several times the timeouts that bound a claim. These
 // bounds keep the scan of recovery short: it reads the block ranges of attempts that have rows of
 // that time, and those that are not summarised yet.
-//
-// An instance is dead when it has left, or has been silent for @dead_after. A silent one counts
-// only while this instance, @self, has sent heartbeats for @dead_after without a break: after an
-// outage of the database, the first instance to come back finds all others silent, and after
-// @dead_after every live one has sent a heartbeat again.
 const (
 	maxSilence = 5 * time.Minute
 	slack      = time.Minute
+
+	// openOf is the condition that attempt a has no outcome and is one of instance i.
+	openOf = `a.instance = i.id and a.outcome is null
+	    and a.claimed_at >= least(i.oldest_open_at, i.last_seen) - @slack::interval
+	    and a.claimed_at <= i.last_seen + @max_silence::interval + @slack::interval`
 )
+
+// isDead is the condition that instance i is dead: it has left, or has been silent for @dead_after.
+// A silent one counts only while this instance, @self, has sent heartbeats for @dead_after without
+// a break: after an outage of the database, the first instance to come back finds all others
+// silent, and after @dead_after every live one has sent a heartbeat again.
+const isDead = `(i.left_at is not null
+	  or i.last_seen < clock_timestamp() - @dead_after::interval and exists (
+	    select from dispatcher.instances own where own.id = @self
+	      and own.last_seen >= clock_timestamp() - @dead_after::interval
+	      and own.beating_since <= clock_timestamp() - @dead_after::interval))`
 
 // Abandoned lists up to limit attempts without outcome, oldest first, of instances that have left
 // or have sent no heartbeat for deadAfter. They were claimed more than sendTimeout ago, so that
@@ -57,19 +67,13 @@ var selectAbandoned = named(recoveryNames, `
 	from dispatcher.instances i
 	cross join lateral (
 	  select a.* from dispatcher.attempts a
-	  where a.instance = i.id and a.outcome is null
-	    and a.claimed_at >= least(i.oldest_open_at, i.last_seen) - @slack::interval
-	    and a.claimed_at <= i.last_seen + @max_silence::interval + @slack::interval
+	  where `+openOf+`
 	    and a.claimed_at < clock_timestamp() - @send_timeout::interval
 	  order by a.claimed_at, a.message_seq limit @limit) a
 	cross join lateral (
 	  select m.* from dispatcher.messages m where m.seq = a.message_seq limit 1) m
 	left join dispatcher.payloads p on p.seq = m.seq
-	where i.left_at is not null
-	  or i.last_seen < clock_timestamp() - @dead_after::interval and exists (
-	    select from dispatcher.instances own where own.id = @self
-	      and own.last_seen >= clock_timestamp() - @dead_after::interval
-	      and own.beating_since <= clock_timestamp() - @dead_after::interval)
+	where `+isDead+`
 	order by a.claimed_at, a.message_seq limit @limit`)
 
 // anyLost reports whether an instance is dead. Only then are the attempts of all days read.
@@ -108,12 +112,11 @@ func (s *Instances) Forget(ctx context.Context, deadAfter time.Duration) error {
 	if lost {
 		batch.Queue(`
 			delete from dispatcher.instances i
-			where (i.left_at is not null or i.last_seen < clock_timestamp() - $1::interval)
-			  and not exists (select from dispatcher.attempts a
-			    where a.instance = i.id and a.outcome is null
-			      and a.claimed_at >= least(i.oldest_open_at, i.last_seen) - $2::interval
-			      and a.claimed_at <= i.last_seen + $3::interval + $2::interval)`,
-			deadAfter, slack, maxSilence)
+			where (i.left_at is not null or i.last_seen < clock_timestamp() - @dead_after::interval)
+			  and not exists (select from dispatcher.attempts a where `+openOf+`)`,
+			pgx.StrictNamedArgs{
+				"dead_after": deadAfter, "slack": slack, "max_silence": maxSilence,
+			})
 	}
 	batch.Queue(`
 		with idle as (
@@ -143,14 +146,9 @@ var releaseSlots = named(recoveryNames[:5], `
 	  (select a.message_seq, a.attempt
 	  from dispatcher.instances i cross join lateral (
 	    select a.message_seq, a.attempt from dispatcher.attempts a
-	    where a.instance = i.id and a.outcome is null and not a.freed
-	      and a.claimed_at >= least(i.oldest_open_at, i.last_seen) - @slack::interval
-	      and a.claimed_at <= i.last_seen + @max_silence::interval + @slack::interval
+	    where `+openOf+` and not a.freed
 	    order by a.claimed_at limit @limit) a
-	  where (i.left_at is not null or i.last_seen < clock_timestamp() - @dead_after::interval)
-	    and exists (select from dispatcher.instances own where own.id = @self
-	      and own.last_seen >= clock_timestamp() - @dead_after::interval
-	      and own.beating_since <= clock_timestamp() - @dead_after::interval)
+	  where `+isDead+`
 	  limit @limit)
 	), ending as materialized (
 	  select a.message_seq, a.attempt from found o cross join lateral (
@@ -170,11 +168,10 @@ var releaseSlots = named(recoveryNames[:5], `
 	select count(*) from freed`)
 
 // ReleaseSlots gives back active slots that no settlement or receipt will give back: those held
-// beyond their time, and those of attempts without outcome whose instance has left or has been
-// silent for deadAfter. The latter are given back only if this instance's own heartbeats have been
-// unbroken for deadAfter, see Beat. Such an attempt stays open until it is settled, see Abandoned,
-// which does not free a second slot. ReleaseSlots works in small batches, skips locked attempts,
-// and returns how many slots it gave back, also with an error.
+// beyond their time, and those of attempts without outcome whose instance is dead, as in Abandoned.
+// Such an attempt stays open until it is settled, see Abandoned, which does not free a second slot.
+// ReleaseSlots works in small batches, skips locked attempts, and returns how many slots it gave
+// back, also with an error.
 func (s *Settlements) ReleaseSlots(
 	ctx context.Context, deadAfter time.Duration,
 ) (freed int64, err error) {

@@ -66,6 +66,11 @@ var findRevived = ofDay(`
 	    and (closed_at is null or closed_at > now() - $3::interval))
 	on conflict do nothing`)
 
+// forgetErased leaves out, under the lock, the payloads that Erase has deleted since findKept ran.
+var forgetErased = ofDay(`
+	delete from kept_payloads k
+	where not exists (select from dispatcher.payloads p where p.seq = k.seq)`)
+
 var (
 	lockPayloads  = ofDay(`lock table dispatcher.payloads in access exclusive mode`)
 	emptyPayloads = ofDay(`truncate dispatcher.payloads`)
@@ -89,7 +94,10 @@ func (k *keeper) dropPayloadsOf(ctx context.Context, day Day) error {
 		return k.dropLateOf(ctx, day)
 	}
 	return k.underLock(ctx, lockPayloads.on(day), func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, findRevived.on(day), day.first(), (day + 1).first(), k.r.Payloads)
+		_, err := tx.Exec(ctx, forgetErased.on(day))
+		if err == nil {
+			_, err = tx.Exec(ctx, findRevived.on(day), day.first(), (day + 1).first(), k.r.Payloads)
+		}
 		if err == nil {
 			_, err = tx.Exec(ctx, emptyPayloads.on(day)+";"+putBack.on(day))
 		}
@@ -155,7 +163,8 @@ func (k *keeper) dropLateOf(ctx context.Context, day Day) error {
 	return err
 }
 
-// dropFacts drops the days that are old enough, except those with messages that have not ended.
+// dropFacts drops the days that are old enough, except those with messages that have not ended and
+// those that the owner of the schema keeps for longer.
 func (k *keeper) dropFacts(ctx context.Context) error {
 	begun, err := k.days(ctx, `select day from dispatcher.days where dropping order by day`)
 	if err != nil {
@@ -167,8 +176,9 @@ func (k *keeper) dropFacts(ctx context.Context) error {
 		}
 	}
 	days, err := k.days(ctx, `
-		select day from dispatcher.days where not dropping
-		  and to_timestamp((day + 1)::bigint * 86400) <= clock_timestamp() - $1::interval
+		select day from dispatcher.days, dispatcher.least_kept l where not dropping
+		  and to_timestamp((day + 1)::bigint * 86400)
+		    <= clock_timestamp() - greatest($1::interval, l.facts)
 		order by day`, k.r.Facts)
 	if err != nil {
 		return err

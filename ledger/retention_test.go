@@ -657,7 +657,11 @@ func TestNoDayIsDroppedThatTheOwnerKeeps(t *testing.T) {
 	k := newKeeping(t)
 	k.message(t, "old", 120, hour)
 	k.exec(t, `update dispatcher.least_kept set facts = '200 days'`)
-	_, err := k.l.Days.Keep(t.Context(), week)
+	if kept := k.keep(t, week); kept.Facts != nil || k.ages(t, "dropping") != "" {
+		t.Errorf("a day that is to be kept: %v", kept.Facts)
+	}
+	k.exec(t, `update dispatcher.days set dropping = true where day = $1`, k.today-120)
+	_, err := k.l.Days.Keep(t.Context(), week) // as if it had been chosen in spite of that
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || pg.Code != "42501" || !strings.Contains(pg.Message, "keeps it longer") {
 		t.Errorf("a day that is to be kept: %v", err)

@@ -155,7 +155,8 @@ type CallbackReader interface {
 var (
 	// ErrForged: its signature, secret or certificate is missing or wrong. Answered 403.
 	ErrForged = errors.New("not signed by the provider")
-	// ErrStale: it is signed, but too old or from the future. Answered 403.
+	// ErrStale: it is signed, but too old or from the future. Answered 503, because a retry may be
+	// signed anew.
 	ErrStale = errors.New("its time is too far from now")
 	// ErrMalformed: it is signed and cannot be read. Answered 400.
 	ErrMalformed = errors.New("cannot be read")

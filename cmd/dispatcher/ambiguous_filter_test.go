@@ -179,6 +179,7 @@ func TestAFilterAndAnIDExcludeEachOther(t *testing.T) {
 	url := ledgertest.URL(t)
 	for want, args := range map[string][]string{
 		"exclude each other":           {"settle", "m1", "--channel", "a"},
+		"--format goes with a filter":  {"settle", "m1", "--format", "json"},
 		"name the id of a message, or": {"settle"},
 		"--until: write a time":        {"settle", "--before", "yesterday"},
 		"--dry-run and --yes exclude":  {"settle", "--channel", "a", "--dry-run", "--yes"},

@@ -26,7 +26,8 @@ type settleFlags struct {
 func (c *cli) ambiguousSettleCommand() *cobra.Command {
 	f := settleFlags{format: formatTable}
 	cmd := &cobra.Command{
-		Use:   "settle ID | settle --channel NAME --until TIME",
+		Use: "settle ID --as WHAT --reason TEXT | settle --channel NAME --until TIME " +
+			"--as WHAT --reason TEXT",
 		Short: "Record what became of an ambiguous message, or of all that a filter finds",
 		Long: `Records what became of a message that a provider may or may not have taken, as
 you know it from the provider's own log:
@@ -99,6 +100,8 @@ func (f *settleFlags) check(named bool) error {
 		return errors.New("--reference goes with --as taken and one id")
 	case named && (f.filter.given() || f.filter.all || f.dryRun || f.yes):
 		return errors.New("an id and a filter, --all, --dry-run or --yes exclude each other")
+	case named && f.format != formatTable:
+		return errors.New("--format goes with a filter: with an id the exit code tells the result")
 	case !named && !f.filter.given():
 		return errors.New("name the id of a message, or at least one of --channel, --lane, " +
 			"--tenant, --code, --since and --until")

@@ -132,6 +132,10 @@ func (v *verification) add(found []audit.Mismatch) {
 
 // verify derives the day again. It needs the keys of the day's draws.
 func (c *cli) verify(ctx context.Context, l *database, f *verifyFlags) error {
+	if f.checkpoint != "" && cmp.Or(f.seals, l.settings.SealKeyFile) == "" {
+		return usage(errors.New("--checkpoint needs the verifier keys of the log: give --seal-keys, " +
+			"or set DISPATCHER_SEAL_KEY_FILE"))
+	}
 	var keys []selector.Key
 	var err error
 	switch {

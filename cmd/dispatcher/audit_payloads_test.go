@@ -135,6 +135,10 @@ func TestAPayloadThatWasChangedIsFound(t *testing.T) {
 		where version = 1`)
 	want.Compared, want.Unhashed = 20, 20
 	intact()
+	unchecked := dispatcher(t, "", o.env, "audit", "verify", "--without-keys", "--checkpoint", "kept")
+	if unchecked.code != exitUsage || !strings.Contains(unchecked.err, "give --seal-keys") {
+		t.Errorf("a checkpoint that nobody can check: %+v", unchecked)
+	}
 	out := dispatcher(t, "", o.env, "audit", "verify", "--without-keys").out
 	if line := "20 payloads compared with the hashes of their messages; 1 is gone; 20 that an " +
 		"earlier build stored have no salt\n"; !strings.Contains(out, line) {

@@ -32,8 +32,8 @@ func (c *cli) cancelCommand() *cobra.Command {
 		Short: "End a message that has not left, or many",
 		Long: `Ends a message that is scheduled, waits, or is to be tried again after a channel has
 refused it: it fails with the reason "cancelled", which its status event says, and is never sent. A
-message of which anything is, or may be, with a provider is left as it is, and the command says why.
-With --file each message is ended by itself, and those that cannot be are listed.
+message with an attempt in flight, or of which a provider may have any part, is not changed, and the
+command says why. With --file each message is ended by itself, and those that cannot be are listed.
 
 A message that is still in Kafka is not in the ledger yet. With --pending its cancellation is
 stored: it fails as soon as it is read, without having been sent. Look at the id twice: nobody can
@@ -106,6 +106,9 @@ func (f *cancelFlags) check(named bool) error {
 		return errors.New("an id and --file exclude each other")
 	case (named || f.file != "") && (filtered || f.dryRun || f.yes):
 		return errors.New("an id or --file, and a filter, --dry-run or --yes exclude each other")
+	case (named || f.file != "") && f.format != formatTable:
+		return errors.New("--format goes with a filter: with an id or --file the exit code tells " +
+			"the result")
 	case !named && f.file == "" && !filtered:
 		return errors.New("name a message, a file of ids with --file, or at least one of --lane, " +
 			"--route, --tenant, --prefix, --since and --until")

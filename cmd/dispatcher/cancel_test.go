@@ -157,6 +157,7 @@ func TestACancellationNeedsAnIDAFileOrAFilter(t *testing.T) {
 		"--file exclude each other":   {"m", "--file", "x"},
 		"and a filter":                {"m", "--lane", "otp"},
 		"--yes exclude each other":    {"--lane", "otp", "--dry-run", "--yes"},
+		"--format goes with a filter": {"m", "--format", "json"},
 		"does not begin a number":     {"--prefix", "44"},
 		"--since: write a time":       {"--since", "yesterday"},
 		"--pending goes with an id":   {"--lane", "otp", "--pending"},

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/numbers"
+	"dispatcher/config"
 	"dispatcher/ledger"
 )
 
@@ -76,7 +78,7 @@ comes later, and "dispatcher explain" shows it.`,
 func (c *cli) testChannel(ctx context.Context, l *database, f *testFlags) error {
 	region, err := numbers.ParseRegion(l.settings.DefaultRegion)
 	if err != nil {
-		return err
+		return usage(fmt.Errorf("%s_DEFAULT_REGION %w", config.Prefix, err))
 	}
 	cfg := &control.TestConfig{
 		Ledger: l.Ledger, Region: region,
@@ -94,7 +96,7 @@ func (c *cli) testChannel(ctx context.Context, l *database, f *testFlags) error 
 		Author: f.author, Via: ledger.ViaCommand, Reason: f.reason, DryRun: f.dryRun,
 	})
 	if err != nil {
-		return err
+		return inCommands(err)
 	}
 	result := testResult{TestSent: sent, Channel: f.message.Channel, DryRun: f.dryRun}
 	if f.dryRun {

@@ -189,8 +189,8 @@ var exitCodes = []struct {
 	{exitUsage, "wrong arguments or configuration: the sentence names the flag, variable or file " +
 		"and how to correct it"},
 	{exitInterrupted, "ended by Ctrl-C; what was under way was stopped in order"},
-	{exitTerminated, "cut short by SIGTERM. `run` and `sandbox` run until they are told to " +
-		"stop, so SIGTERM ends them with 0"},
+	{exitTerminated, "cut short by SIGTERM. `run`, `sandbox` and `tail` without --until-final run " +
+		"until they are told to stop, so SIGTERM ends them with 0"},
 }
 
 // text is the part of the help with the facts, below the details of a command.

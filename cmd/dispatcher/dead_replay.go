@@ -28,7 +28,7 @@ type replayFlags struct {
 func (c *cli) deadReplayCommand() *cobra.Command {
 	var f replayFlags
 	cmd := &cobra.Command{
-		Use:   "replay [RECORD...]",
+		Use:   "replay [RECORD...] --reason TEXT",
 		Short: "Publish records again that could not be used, corrected or as they are",
 		Long: `Publishes a record that could not be used to its lane's topic again: as it is, after
 what was wrong around it has been corrected (a route, a limit of segments), or changed by --set,
@@ -118,7 +118,7 @@ func (f *replayFlags) check(records int) (changes []envelope.Change, err error) 
 	case records != 1 && (f.file != "" || len(f.sets) > 0):
 		return nil, errors.New("--file and --set change one record: name one")
 	}
-	return changes, nil
+	return changes, control.CheckReason(f.reason)
 }
 
 // replayedLine is the result for one record.

@@ -89,8 +89,9 @@ func (ck *checker) checkDrawKey(context.Context) []finding {
 	if err != nil {
 		return []finding{broken("draw key", err)}
 	}
-	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
-		return []finding{warned("draw key", "others may read "+path, "chmod 600 "+quoted(path))}
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o037 != 0 {
+		return []finding{warned("draw key", "others may read "+path,
+			"chmod o-rwx,g-wx "+quoted(path))}
 	}
 	return []finding{fine("draw key", "key %s draws", keys[0].ID())}
 }

@@ -223,7 +223,7 @@ func TestDoctorNamesEachFaultWithItsFix(t *testing.T) {
 		"DISPATCHER_RECEIPTS_TLS_KEY_FILE=" + key,
 	})
 	for check, want := range map[string]finding{
-		"draw key": {Status: statusWarn, Fix: "chmod 600"},
+		"draw key": {Status: statusWarn, Fix: "chmod o-rwx,g-wx"},
 		"durability": {
 			Status: statusWarn, Detail: "synchronous_commit is off",
 			Fix: "set fsync and full_page_writes to on for the server; set synchronous_commit to " +

@@ -36,7 +36,10 @@ func TestAMessageIsSentOverTheChannelThatIsNamed(t *testing.T) {
 		t.Errorf("a dry run: %+v", got)
 	}
 	s.command("channel", "drain", "b", "--reason", "maintenance", "--author", "ann")
-	if got := test("b"); got.code == exitOK || !strings.Contains(got.err, "is draining") {
+	if got := test("unknown"); got.code != exitUsage || !strings.Contains(got.err, "unknown") {
+		t.Errorf("an unknown channel: %+v", got)
+	}
+	if got := test("b"); got.code != exitUsage || !strings.Contains(got.err, "is draining") {
 		t.Errorf("a draining channel: %+v", got)
 	}
 	if got := queryOne[int](t, s.postgres, `select count(*) from audit.operator_actions

@@ -25,7 +25,7 @@ type eraseFlags struct {
 func (c *cli) eraseCommand() *cobra.Command {
 	var f eraseFlags
 	cmd := &cobra.Command{
-		Use:   "erase --number NUMBER",
+		Use:   "erase --number NUMBER --reason TEXT",
 		Short: "Erase a subscriber's number and the texts of his messages",
 		Long: `Erases the number and the texts of all messages to a subscriber who asks for it, and what
 came from him and waits for further parts. What the audit needs stays: when which channel was chosen

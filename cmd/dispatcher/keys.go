@@ -279,8 +279,8 @@ func changeKeys(path string, change func(text string) (string, error)) error {
 	return nil
 }
 
-// rewrite writes the changed text to the second file and syncs it. The file gets the owner of the
-// first one.
+// rewrite writes the changed text to the second file and syncs it. The file gets the owner, group
+// and mode of the first one.
 func rewrite(path string, beside *os.File, change func(string) (string, error)) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -3,16 +3,21 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
 
-// keepOwner gives a file the owner of another, so that an administrator who rotates the keys of a
-// service does not lock the service out of them.
+// keepOwner gives a file the owner, group and mode of another, so that an administrator who changes
+// the keys of a service does not lock the service out of them. Nobody else may read them.
 func keepOwner(file *os.File, like os.FileInfo) error {
-	owner, ok := like.Sys().(*syscall.Stat_t)
-	if !ok || int(owner.Uid) == os.Geteuid() {
-		return nil
+	info, err := file.Stat()
+	if err != nil {
+		return err
 	}
-	return file.Chown(int(owner.Uid), int(owner.Gid))
+	want, has := like.Sys().(*syscall.Stat_t), info.Sys().(*syscall.Stat_t)
+	if has.Uid != want.Uid || has.Gid != want.Gid {
+		err = file.Chown(int(want.Uid), int(want.Gid))
+	}
+	return errors.Join(err, file.Chmod(like.Mode().Perm()&0o640))
 }

@@ -19,6 +19,9 @@ func TestKeysRotatePutsANewKeyOnTopAndKeepsTheOld(t *testing.T) {
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Chmod(path, 0o640); err != nil { // as for a service that is not its owner
+		t.Fatal(err)
+	}
 	link := filepath.Join(t.TempDir(), "current.key")
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)
@@ -37,7 +40,7 @@ func TestKeysRotatePutsANewKeyOnTopAndKeepsTheOld(t *testing.T) {
 	if err != nil || keys[0].ID() != after.Added {
 		t.Errorf("got %v, error %v", keys, err)
 	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("got %v, error %v", info.Mode(), err)
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {

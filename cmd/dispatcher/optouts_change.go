@@ -57,7 +57,7 @@ type listChanged struct {
 func (c *cli) optOutsAddCommand() *cobra.Command {
 	var f listFlags
 	cmd := &cobra.Command{
-		Use:   "add NUMBER...",
+		Use:   "add NUMBER... --tenant NAME --reason TEXT",
 		Short: "Put numbers on a tenant's opt-out list",
 		Args:  arguments(1, anyNumber),
 	}
@@ -71,7 +71,7 @@ func (c *cli) optOutsAddCommand() *cobra.Command {
 func (c *cli) optOutsRemoveCommand() *cobra.Command {
 	var f listFlags
 	cmd := &cobra.Command{
-		Use:   "remove NUMBER...",
+		Use:   "remove NUMBER... --tenant NAME --reason TEXT",
 		Short: "Take numbers off a tenant's opt-out list",
 		Long: `Takes numbers off a tenant's opt-out list, so that messages go out to them again.
 Do so only when the subscriber asked for it. That a number was on the list stays on record.`,
@@ -148,7 +148,7 @@ func (c *cli) optOutsImportCommand() *cobra.Command {
 	var f listFlags
 	var skip bool
 	cmd := &cobra.Command{
-		Use:   "import [FILE]",
+		Use:   "import [FILE] --tenant NAME --reason TEXT",
 		Short: "Put the numbers of a CSV file, or of standard input, on a tenant's opt-out list",
 		Long: `Puts many numbers on a tenant's opt-out list, for example those of a former system.
 Each line has a number in its first column; columns behind it are not read, and neither is a first

@@ -42,7 +42,7 @@ func (c *cli) pausingCommand(
 ) *cobra.Command {
 	f := &pauseFlags{}
 	cmd := &cobra.Command{
-		Use:   use + " --lane NAME | --route NAME | --tenant NAME | --prefix +NN | --all",
+		Use:   use + " --lane NAME|--route NAME|--tenant NAME|--prefix +NN|--all --reason TEXT",
 		Short: short, Long: long,
 		Example: `  dispatcher ` + use + ` --lane bulk --reason "` + why + `"`,
 		Args:    cobra.NoArgs,

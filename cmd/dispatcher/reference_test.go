@@ -36,6 +36,12 @@ func TestEveryCommandHasFacts(t *testing.T) {
 		if !slices.Contains(want, d.path) {
 			t.Errorf("there is no command %q", d.path)
 		}
+		for _, form := range strings.Split(d.synopsis, " | ")[1:] {
+			if _, name, _ := strings.Cut(" "+d.path, " "); !strings.HasPrefix(form,
+				name[strings.LastIndexByte(name, ' ')+1:]+" ") {
+				t.Errorf("%s: the form %q does not begin with the name of the command", d.path, form)
+			}
+		}
 		if !strings.HasPrefix(d.synopsis, d.path) || d.purpose == "" || d.details == "" ||
 			d.needs == "" {
 			t.Errorf("%s: got %+v", d.path, d)

@@ -217,14 +217,17 @@ func (c *cli) sandboxEndpoints(f *sandboxFlags, s *sandbox.Sandbox, page string)
 
 // sandboxCounts prints what the carriers have seen.
 func (c *cli) sandboxCounts(f *sandboxFlags, counts []sandbox.Count) error {
-	if f.as == formatJSON {
-		return json.NewEncoder(c.out).Encode(map[string]any{"summary": counts})
-	}
-	s, unread := countSheet(counts, f.as), 0
+	unread := 0
 	for _, n := range counts {
 		unread += n.Unread
 	}
-	if err := f.as.write(c.out, nil, s); err != nil {
+	var err error
+	if f.as == formatJSON {
+		err = json.NewEncoder(c.out).Encode(map[string]any{"summary": counts})
+	} else {
+		err = f.as.write(c.out, nil, countSheet(counts, f.as))
+	}
+	if err != nil {
 		return err
 	}
 	if unread > 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -141,6 +142,14 @@ func TestWhatCarriersSawFitsATerminalOf120Columns(t *testing.T) {
 	var out strings.Builder
 	countSheet(counts, formatTable).draw(&out)
 	atMost120(t, out.String())
+	for _, as := range []format{formatTable, formatJSON, formatCSV} {
+		c := &cli{out: &out}
+		var coded *codedError
+		if err := c.sandboxCounts(&sandboxFlags{as: as}, counts); !errors.As(err, &coded) ||
+			coded.code != exitFailed {
+			t.Errorf("%s: requests could not be read, and the error is %v", as, err)
+		}
+	}
 	header := strings.Join(countSheet(counts, formatCSV).header, ",")
 	const want = "channel,submitted,accepted,rejected,refused,throttled,lost,delivered," +
 		"undelivered,without_receipt,calls_refused,unread"

@@ -55,8 +55,9 @@ func (w *waiter) await(
 	})
 	switch {
 	case ctx.Err() != nil:
-		return latest, false, fmt.Errorf("interrupted; the message is published and goes its way: "+
-			"%w", ctx.Err())
+		return latest, false, &codedError{code: exitInterrupted, err: fmt.Errorf("interrupted; %s "+
+			"is published and will be sent: \"dispatcher tail --id %s --until-final\" follows it",
+			quoted(id), quoted(id))}
 	case waiting.Err() != nil && !timely:
 		err = nil
 	}
@@ -79,7 +80,7 @@ func (c *cli) wait(ctx context.Context, f *sendFlags, w *waiter, sent *sendResul
 	}
 	last, timely, err := w.await(ctx, sent.LastID, show)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	switch f.as {
 	case formatJSON:

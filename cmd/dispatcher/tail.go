@@ -109,11 +109,13 @@ func (c *cli) tail(ctx context.Context, f *tailFlags) error {
 	for _, id := range f.ids {
 		t.open[id] = true
 	}
-	if err := from.each(ctx, t.take); err != nil && ctx.Err() == nil {
+	switch err := from.each(ctx, t.take); {
+	case err != nil && ctx.Err() == nil:
 		return err
-	}
-	if t.failed > 0 {
+	case t.failed > 0:
 		return failed(nil) // the lines have been printed
+	case f.untilFinal && len(t.open) > 0:
+		return err // told to stop before the end
 	}
 	return nil
 }

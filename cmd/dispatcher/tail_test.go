@@ -207,6 +207,22 @@ func TestTailShowsEventsUntilItIsStopped(t *testing.T) {
 	}
 }
 
+// TestTailThatIsStoppedBeforeTheEndHasNotSucceeded, as a script would believe after exit code 0.
+func TestTailThatIsStoppedBeforeTheEndHasNotSucceeded(t *testing.T) {
+	t.Parallel()
+	setting, address := broker(t, "sms.status")
+	newPublisher(t, address).event("one", 1, "sending", "")
+	ctx, stop := context.WithCancel(t.Context())
+	var errs bytes.Buffer
+	code := execute(ctx, &cli{
+		out: &firstWrite{then: stop}, err: &errs, env: []string{setting},
+		load: settingsOf(t, []string{setting}),
+	}, []string{"tail", "--until-final", "--id", "one"})
+	if code != exitInterrupted {
+		t.Errorf("got exit code %d, %s", code, &errs)
+	}
+}
+
 func TestTailRefusesWhatHasNoEnd(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{

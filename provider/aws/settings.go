@@ -3,7 +3,6 @@ package aws
 import (
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -97,10 +96,9 @@ func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 			map[string]bool{"pending": false, "delivered": true}),
 		Topics:       r.Texts("sns_topics"),
 		Certificates: readCertificates(r, "sns_certificate_files", o.ReadFile),
-		Secrets: web.SecretsBy(r, "callback_secret_files", o.ReadFile,
-			func(_ string, content []byte) (string, error) { return clean(content) }),
-		SNSBase:  strings.TrimRight(r.Text("sns_base_url"), "/"),
-		Callback: o.Callback,
+		Secrets:      web.Secrets(r, "callback_secret_files", o.ReadFile),
+		SNSBase:      strings.TrimRight(r.Text("sns_base_url"), "/"),
+		Callback:     o.Callback,
 	}
 	if cfg.MessageType == "" {
 		cfg.MessageType = Transactional
@@ -114,8 +112,8 @@ func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 
 // readKeys reads static credentials.
 func (c *Config) readKeys(r *settings.Reader) {
-	id, secret, token := r.Text("access_key_id"), line(r, "secret_access_key_file"),
-		line(r, "session_token_file")
+	id, secret, token := r.Text("access_key_id"), web.Secret(r, "secret_access_key_file"),
+		web.Secret(r, "session_token_file")
 	if c.DefaultCredentials {
 		if id != "" || secret != "" || token != "" {
 			r.Failf("access_key_id", "belongs to credentials: static")
@@ -208,28 +206,4 @@ func readCertificates(
 		list = append(list, certificate)
 	}
 	return list
-}
-
-func line(r *settings.Reader, key string) string {
-	content := r.File(key)
-	if content == nil {
-		return ""
-	}
-	text, err := clean(content)
-	if err != nil {
-		r.Fail(key, err)
-	}
-	return text
-}
-
-// clean drops the line break at the end of a secret's file.
-func clean(content []byte) (string, error) {
-	text := strings.TrimRight(string(content), "\r\n")
-	if text == "" {
-		return "", errors.New("is empty")
-	}
-	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", errors.New("holds something else than one word of printable characters")
-	}
-	return text, nil
 }

@@ -2,7 +2,6 @@ package aws
 
 import (
 	"crypto"
-	"crypto/hmac"
 	"crypto/rsa"
 	"crypto/sha1" //nolint:gosec // SNS signs with it unless a topic is set to version 2.
 	"crypto/sha256"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/web"
 )
 
 // How far the time of a message may be from ours. SNS delivers a message again for up to an hour,
@@ -102,11 +102,9 @@ func (e *envelope) lines() bool {
 func (c *Config) knows(callback *provider.Callback) bool {
 	_, query, _ := strings.Cut(callback.URL, "?")
 	values, _ := url.ParseQuery(query) // what cannot be read counts as missing
-	given := sha256.Sum256([]byte(values.Get("secret")))
 	known := false
 	for _, secret := range c.Secrets {
-		want := sha256.Sum256([]byte(secret))
-		known = hmac.Equal(given[:], want[:]) || known
+		known = web.SameSecret(values.Get("secret"), secret) || known
 	}
 	return known
 }

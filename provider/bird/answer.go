@@ -79,27 +79,10 @@ func byStatus(a *web.Answer, code string) provider.Result {
 
 // result makes the code "status/code", or the status alone if the code cannot be shown.
 func result(a *web.Answer, v web.Meaning, code string) provider.Result {
-	if !word(code) {
+	if !web.Showable(code) {
 		code = ""
 	}
 	return a.Result(v, code)
-}
-
-// word reports whether a text can be shown in a code: an error name or a short number, never a
-// phone number.
-func word(text string) bool {
-	const longestName, longestNumber = 40, 6
-	digits := 0
-	for _, r := range text {
-		switch {
-		case r >= '0' && r <= '9':
-			digits++
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r == '_', r == '-':
-		default:
-			return false
-		}
-	}
-	return text != "" && len(text) <= longestName && digits <= longestNumber
 }
 
 // stateOf reads a status of either API. An unknown status is Pending and ends no message.
@@ -146,10 +129,10 @@ var codes = map[string]provider.Cause{
 // describe makes a receipt of a status, its reason and its error code.
 func describe(status, reason, code string) provider.Receipt {
 	r := provider.Receipt{State: stateOf(status), Code: "other"}
-	if word(status) {
+	if web.Showable(status) {
 		r.Code = status
 	}
-	if code != "" && code != "0" && len(code) <= 6 && word(code) {
+	if code != "" && code != "0" && len(code) <= 6 && web.Showable(code) {
 		r.Code += "/" + code
 	}
 	reason = plainReason(reason)

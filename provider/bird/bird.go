@@ -7,7 +7,6 @@
 package bird
 
 import (
-	"errors"
 	"regexp"
 	"time"
 
@@ -88,7 +87,7 @@ type Config struct {
 	API       API
 	AccessKey string
 	// SigningKeys verify callbacks. Without one every callback is refused and none is requested.
-	SigningKeys [][]byte
+	SigningKeys []string
 	// From is the sender of messages without one.
 	From string
 	// Workspace and Channel are the ids in the addresses of the Channels API.
@@ -114,8 +113,8 @@ func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 	cfg := Config{
 		API: settings.Choose(r, "api",
 			map[string]API{"messages": Messages, "channels": Channels}),
-		AccessKey:   string(readSecret(r, "access_key_file")),
-		SigningKeys: web.SecretsBy(r, "signing_key_files", o.ReadFile, cleanFile),
+		AccessKey:   web.Secret(r, "access_key_file"),
+		SigningKeys: web.Secrets(r, "signing_key_files", o.ReadFile),
 		From:        r.Text("from"),
 		Workspace:   r.Text("workspace"),
 		Channel:     r.Text("channel"),
@@ -150,39 +149,3 @@ func (c *Config) check(r *settings.Reader) {
 
 // acceptsCallbacks reports whether callbacks can be verified.
 func (c *Config) acceptsCallbacks() bool { return len(c.SigningKeys) > 0 && c.Callback != "" }
-
-func readSecret(r *settings.Reader, key string) []byte {
-	secret, err := clean(r.File(key))
-	if err != nil {
-		r.Fail(key, err)
-	}
-	return secret
-}
-
-// clean drops the line break at the end of a secret's file.
-func clean(content []byte) ([]byte, error) {
-	if content == nil {
-		return nil, nil
-	}
-	end := len(content)
-	for end > 0 && (content[end-1] == '\n' || content[end-1] == '\r') {
-		end--
-	}
-	for _, b := range content[:end] {
-		if b < ' ' || b > '~' {
-			return nil, errors.New("holds something else than one line of printable characters")
-		}
-	}
-	if end == 0 {
-		return nil, errors.New("is empty")
-	}
-	return content[:end:end], nil
-}
-
-// cleanFile is clean for a file that has to hold a secret.
-func cleanFile(_ string, content []byte) ([]byte, error) {
-	if len(content) == 0 {
-		return nil, errors.New("is empty")
-	}
-	return clean(content)
-}

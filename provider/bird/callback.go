@@ -176,7 +176,7 @@ func (c *Config) verify(callback *provider.Callback) (once string, err error) {
 func (c *Config) verifyJWT(token string, callback *provider.Callback) (string, error) {
 	keys := jwt.VerificationKeySet{}
 	for _, key := range c.SigningKeys {
-		keys.Keys = append(keys.Keys, key)
+		keys.Keys = append(keys.Keys, []byte(key))
 	}
 	if len(keys.Keys) == 0 {
 		return "", fmt.Errorf("no signing key is configured: %w", provider.ErrForged)
@@ -221,7 +221,7 @@ func (c *Config) verifyHMAC(callback *provider.Callback) (string, error) {
 	}
 	stamp := callback.Get(headerTime)
 	if !web.SignedByAny(c.SigningKeys, given,
-		func(key []byte) []byte { return sign(key, stamp, address, callback.Body) }) {
+		func(key string) []byte { return sign([]byte(key), stamp, address, callback.Body) }) {
 		return "", fmt.Errorf("wrong signature: %w", provider.ErrForged)
 	}
 	return hex.EncodeToString(given), web.CheckStamp(stamp, callback.At, late)

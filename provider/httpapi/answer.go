@@ -46,7 +46,7 @@ func (a api) Classify(response *web.Answer) provider.Result {
 	_ = d.parseJSON() // a body that is not JSON has no value at any pointer
 	code, _ := a.cfg.answer.code.find(d)
 	outcome := a.cfg.answer.outcome(response.Status, code)
-	if !word(code) {
+	if !web.Showable(code) {
 		code = ""
 	}
 	if outcome == provider.Accepted {
@@ -98,20 +98,4 @@ func (a *answer) wait(d *document, response *web.Answer) time.Duration {
 		}
 	}
 	return web.RetryAfter(response.Header, response.At)
-}
-
-// word reports whether a text can be shown in a code: a short name or number, never a phone number.
-func word(text string) bool {
-	const longest, longestNumber = 40, 6
-	digits := 0
-	for _, r := range text {
-		switch {
-		case r >= '0' && r <= '9':
-			digits++
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r == '_', r == '-', r == '.':
-		default:
-			return false
-		}
-	}
-	return text != "" && len(text) <= longest && digits <= longestNumber
 }

@@ -127,10 +127,10 @@ func (r *receipts) one(d *document, list []provider.Receipt) ([]provider.Receipt
 	receipt := provider.Receipt{
 		State: r.states[state], Code: "other", Reference: reference, Key: web.OwnKey(key),
 	}
-	if word(state) {
+	if web.Showable(state) {
 		receipt.Code = state
 	}
-	if word(code) {
+	if web.Showable(code) {
 		receipt.Code += "/" + code
 	}
 	if receipt.State == provider.Undelivered {
@@ -166,17 +166,6 @@ func (in *inbound) message(d *document) (provider.Inbound, bool) {
 	if !web.PlainID(reference) {
 		reference = ""
 	}
-	return provider.Inbound{Reference: reference, From: phone(from), To: phone(to), Text: text},
+	return provider.Inbound{Reference: reference, From: web.International(from), To: web.International(to), Text: text},
 		hasFrom && hasText && from != ""
-}
-
-// phone adds the plus to a number that is long enough; short codes and names stay. A plus that a
-// query turned into a space is restored.
-func phone(text string) string {
-	const shortest = 7
-	text = strings.TrimSpace(text)
-	if len(text) >= shortest && strings.Trim(text, "0123456789") == "" {
-		return "+" + text
-	}
-	return text
 }

@@ -147,19 +147,7 @@ func (p parser) secret(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return oneLine(content)
-}
-
-// oneLine is a secret without the line break at its end.
-func oneLine(content []byte) (string, error) {
-	secret := strings.TrimRight(string(content), "\r\n")
-	if secret == "" {
-		return "", errors.New("is empty")
-	}
-	if strings.ContainsFunc(secret, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return "", errors.New("holds something else than one line of printable characters")
-	}
-	return secret, nil
+	return web.OneLine(content)
 }
 
 func alphabets(r *settings.Reader) map[sms.Alphabet]string {

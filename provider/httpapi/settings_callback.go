@@ -98,8 +98,7 @@ func (v *verification) settleHMAC(r *settings.Reader, signed string) {
 
 // live reads the secrets that are valid at the same time.
 func (p parser) live(r *settings.Reader, key string) []string {
-	return web.SecretsBy(r, key, p.readFile,
-		func(_ string, content []byte) (string, error) { return oneLine(content) })
+	return web.Secrets(r, key, p.readFile)
 }
 
 // readReceipts reads the positions of a receipt's fields.

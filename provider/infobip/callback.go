@@ -145,10 +145,9 @@ func (c *Config) provenByURL(callback *provider.Callback) (key string, ok bool) 
 	if err != nil {
 		return "", false
 	}
-	for _, secret := range c.Secrets {
-		ok = hmac.Equal(given, proof(secret, key)) || ok
-	}
-	return key, ok
+	return key, web.SignedByAny(c.Secrets, given, func(secret string) []byte {
+		return proof(secret, key)
+	})
 }
 
 func (c *Config) provenByBasic(callback *provider.Callback) bool {

@@ -31,6 +31,8 @@ type event struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 	Body string `json:"body"`
+
+	ReceivedAt string `json:"received_at"`
 }
 
 // ReadCallback returns the content of a delivery report or an inbound message.
@@ -56,7 +58,7 @@ func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackCo
 		content.Inbound = []provider.Inbound{{
 			Reference: e.ID, From: web.International(e.From), To: web.International(e.To),
 			Text: e.Body,
-			At:   callback.At,
+			At:   callback.At, SentAt: web.Time(e.ReceivedAt),
 		}}
 	}
 	if err != nil {

@@ -70,7 +70,7 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 // TestWhatWasSignedCannotBeCutOtherwise: the dots separate body, nonce and time in one way only.
 func TestWhatWasSignedCannotBeCutOtherwise(t *testing.T) {
 	t.Parallel()
-	text := `{"type":"mo_text","id":"1","from":"447700900123","to":"60777","body":"STOP. Or 1.2.3"}.01JHNONCE.1795255200`
+	text := `{"type":"mo_text","id":"1","from":"447700900123","to":"60777","body":"STOP. Or 1.2.3","received_at":"2026-11-21T09:59:58Z"}.01JHNONCE.1795255200`
 	signature, accepted := hmacOf(text), 0
 	for i := range text {
 		for j := i + 1; j < len(text); j++ {
@@ -86,7 +86,8 @@ func TestWhatWasSignedCannotBeCutOtherwise(t *testing.T) {
 			})
 			if err == nil {
 				if accepted++; content.ReplayID != "01JHNONCE" ||
-					content.Inbound[0].Text != "STOP. Or 1.2.3" {
+					content.Inbound[0].Text != "STOP. Or 1.2.3" ||
+					content.Inbound[0].SentAt.Format(time.TimeOnly) != "09:59:58" {
 					t.Errorf("%q was accepted: %+v", text[:i], content)
 				}
 			}

@@ -16,20 +16,20 @@ const maxSegments = 255
 
 // plan is a submission ready to be encoded: what its parts have in common, and which are sent.
 type plan struct {
-	common    pdu.Message // without text; TLVs are those of the channel
-	text      string      // the whole text; used when segments is nil
-	segments  []string    // nil for a message in one PDU
-	payload   bool        // the one PDU carries it as message_payload
-	indices   []int       // of the segments to send
-	reference uint16
-	way       LongMessages
-	alphabet  textAlphabet
-	shift     sms.Shift      // the tables of a text in textGSM7
-	expires   time.Time      // Submission.Deadline
-	span      bool           // validity_period is relative, see FormatPeriod
-	source    messageAddress // of common.Source
-	key       string         // Submission.Key
-	keyTag    pdu.Tag        // the parameter that carries it; zero for none
+	common           pdu.Message // without text; TLVs are those of the channel
+	text             string      // the whole text; used when segments is nil
+	segments         []string    // nil for a message in one PDU
+	payload          bool        // the one PDU carries it as message_payload
+	indices          []int       // of the segments to send
+	reference        uint16
+	way              LongMessages
+	alphabet         textAlphabet
+	shift            sms.Shift      // the tables of a text in textGSM7
+	expires          time.Time      // Submission.Deadline
+	relativeValidity bool           // validity_period is relative, see FormatPeriod
+	source           messageAddress // of common.Source
+	key              string         // Submission.Key
+	keyTag           pdu.Tag        // the parameter that carries it; zero for none
 }
 
 // parts is how many PDUs the plan sends.
@@ -53,7 +53,7 @@ func (c *Config) plan(s provider.Submission, now time.Time) (p plan, err error) 
 	if p.common.ValidityPeriod, err = c.validityPeriod(&s, now); err != nil {
 		return p, err
 	}
-	p.expires, p.span = s.Deadline, c.ValidityFormat == Relative
+	p.expires, p.relativeValidity = s.Deadline, c.ValidityFormat == Relative
 	p.common.ScheduleDeliveryTime = c.scheduleTime(now)
 	p.common.ServiceType, p.common.ProtocolID, p.common.PriorityFlag = c.ServiceType, c.ProtocolID,
 		c.Priority
@@ -164,7 +164,7 @@ func (p *plan) encode(c *call, i int) (err error) {
 	if c.frame, err = pdu.Append(c.frame[:0], pdu.StatusOK, 0, &c.submit); err != nil {
 		return faultTooLong
 	}
-	if p.span && m.ValidityPeriod != "" {
+	if p.relativeValidity && m.ValidityPeriod != "" {
 		c.validityAt = pdu.ValidityOffset(m)
 	}
 	return nil

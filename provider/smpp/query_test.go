@@ -3,6 +3,8 @@ package smpp
 import (
 	"context"
 	"errors"
+	"maps"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -136,7 +138,7 @@ func TestMessagesWithAReceiptAreNotQueried(t *testing.T) {
 	queries := 0
 	h.query = func(context.Context, string, pdu.Address) (provider.Receipt, error) {
 		queries++
-		return provider.Receipt{}, errNoBind
+		return provider.Receipt{}, errUnreadable
 	}
 	for _, reference := range []string{"a", "", "b"} {
 		h.expect(reference, pdu.Address{}, now)
@@ -164,10 +166,42 @@ func TestMessagesWithAReceiptAreNotQueried(t *testing.T) {
 func TestReceiptQueriesAreBounded(t *testing.T) {
 	t.Parallel()
 	h := newReceiptQueries(&Client{cfg: Config{QueryAfter: time.Minute}})
-	h.queue = make([]awaitedReceipt, maxAwaited)
-	h.expect("a", pdu.Address{}, time.Now())
-	if len(h.queue) != maxAwaited || len(h.open) != 0 {
-		t.Errorf("%d are remembered", len(h.queue))
+	expect := func(n int) {
+		for i := range n {
+			h.expect(strconv.Itoa(i), pdu.Address{}, time.Now())
+		}
+	}
+	expect(maxAwaited + 1)
+	if len(h.queue) != maxAwaited || len(h.open) != maxAwaited {
+		t.Errorf("%d are remembered, %d of them without a receipt", len(h.queue), len(h.open))
+	}
+	// Those with a receipt do not count, though they stay in the queue until they are due.
+	for range 3 {
+		for reference := range maps.Clone(h.open) {
+			h.received(reference)
+		}
+		expect(maxAwaited)
+		if len(h.queue) > 2*maxAwaited || len(h.open) != maxAwaited {
+			t.Errorf("%d are remembered, %d of them without a receipt", len(h.queue), len(h.open))
+		}
+	}
+}
+
+// TestAnOutageUsesUpNoQueries: without a bind, the query that is due is made when there is one.
+func TestAnOutageUsesUpNoQueries(t *testing.T) {
+	t.Parallel()
+	h := newReceiptQueries(&Client{cfg: Config{QueryAfter: time.Minute}})
+	h.query = func(context.Context, string, pdu.Address) (provider.Receipt, error) {
+		return provider.Receipt{}, errNoBind
+	}
+	now := time.Now()
+	h.expect("a", pdu.Address{}, now)
+	for range 2 * maxQueries {
+		r, wait := h.next(now.Add(time.Minute))
+		if r.reference != "a" || wait != 0 || r.queries != 0 {
+			t.Fatalf("%+v is due, in %v", r, wait)
+		}
+		h.ask(t.Context(), r)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,8 +13,7 @@ import (
 )
 
 const (
-	// maxAwaited bounds the messages tracked until their receipt comes. Further ones are not
-	// queried.
+	// maxAwaited bounds the messages without a final receipt. Further ones are not queried.
 	maxAwaited = 100_000
 	// maxQueries is how often one message is queried.
 	maxQueries = 3
@@ -30,7 +30,7 @@ type receiptQueries struct {
 	wake      chan struct{}                                     // capacity 1
 
 	mu        sync.Mutex
-	postponed *awaitedReceipt  // due, and without a slot; guarded by mu
+	postponed *awaitedReceipt  // due, but not queried yet; guarded by mu
 	queue     []awaitedReceipt // in the order of due; guarded by mu
 	open      map[string]bool  // references without a final receipt; guarded by mu
 }
@@ -59,8 +59,12 @@ func (q *receiptQueries) expect(reference string, source pdu.Address, now time.T
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.queue) >= maxAwaited {
+	if len(q.open) >= maxAwaited {
 		return
+	}
+	if len(q.queue) >= 2*maxAwaited { // at least half of them have had their receipt
+		q.queue = slices.DeleteFunc(q.queue,
+			func(r awaitedReceipt) bool { return !q.open[r.reference] })
 	}
 	q.open[reference] = true
 	q.push(awaitedReceipt{reference: reference, source: source, due: now.Add(q.after)})
@@ -134,10 +138,10 @@ func (q *receiptQueries) next(now time.Time) (r awaitedReceipt, wait time.Durati
 }
 
 // ask queries a message once. Without a final state, or if the receipt was not taken, it is queried
-// again later. If no slot was free, it is queried next.
+// again later. If no slot was free, or no bind was up, it is queried next.
 func (q *receiptQueries) ask(ctx context.Context, awaited awaitedReceipt) {
 	r, err := q.query(ctx, awaited.reference, awaited.source)
-	if errors.Is(err, errNoSlot) {
+	if errors.Is(err, errNoSlot) || errors.Is(err, errNoBind) {
 		q.mu.Lock()
 		q.postponed = &awaited
 		q.mu.Unlock()

@@ -200,10 +200,14 @@ func (c *Client) cancelParts(ctx context.Context, s *session, p *plan, parts []p
 		if parts[i].Outcome != provider.Accepted || parts[i].Reference == "" {
 			continue
 		}
+		if ok, _ := c.pool.acquireOn(ctx, s, time.Time{}); !ok {
+			return
+		}
 		_, err := s.ask(ctx, &pdu.CancelSM{
 			ServiceType: c.cfg.ServiceType, MessageID: parts[i].Reference, Source: p.common.Source,
 			Dest: p.common.Dest,
 		})
+		c.pool.release(s, 1)
 		if err != nil {
 			return // the SMSC does not answer, and the sender has waited long enough
 		}

@@ -465,7 +465,7 @@ func checkRules(t failer, text string, rules sms.Rules) {
 	single, each := m.Shift.Capacity(rules.Reference)
 	septets := 0
 	for _, segment := range m.Segments {
-		octets, err := m.Append(nil, segment)
+		octets, err := m.Shift.Append(nil, segment)
 		if err != nil {
 			t.Fatalf("a segment cannot be written: %v", err)
 		}

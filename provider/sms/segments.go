@@ -120,15 +120,6 @@ func (s *Size) unitsOf(r rune) int {
 	return s.Shift.septet(r).units()
 }
 
-// Append appends the text to dst in UTF-16 or, one septet per octet, in GSM-7 with the tables of
-// the message. It never fails for the message's own segments.
-func (m *Message) Append(dst []byte, segment string) ([]byte, error) {
-	if m.Alphabet == UCS2 {
-		return AppendUCS2(dst, segment), nil
-	}
-	return m.Shift.Append(dst, segment)
-}
-
 // Message is a text cut into the segments that are sent and billed.
 type Message struct {
 	Alphabet Alphabet

@@ -13,8 +13,9 @@ import (
 // event holds the used fields of a webhook.
 type event struct {
 	Data struct {
-		Type    string  `json:"event_type"`
-		Payload payload `json:"payload"`
+		Type       string  `json:"event_type"`
+		OccurredAt string  `json:"occurred_at"`
+		Payload    payload `json:"payload"`
 	} `json:"data"`
 }
 
@@ -62,6 +63,7 @@ func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackConten
 		}
 		content.Inbound = []provider.Inbound{{
 			Reference: p.ID, From: p.From.Number, To: p.To[0].Number, Text: p.Text, At: call.At,
+			SentAt: web.Time(e.Data.OccurredAt),
 		}}
 	}
 	return content, nil

@@ -64,6 +64,11 @@ func TestRecordedWebhooksAreRead(t *testing.T) {
 		want.ReplayID = call.Get("Telnyx-Signature-Ed25519")
 		webtest.CheckContent(t, c, call, want)
 	}
+	sent := time.Date(2026, 3, 1, 12, 0, 14, 148_000_000, time.UTC)
+	content, err := c.ReadCallback(genuine(string(recorded(t, "received"))))
+	if err != nil || !content.Inbound[0].SentAt.Equal(sent) {
+		t.Errorf("got %+v, error %v", content, err)
+	}
 }
 
 func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {

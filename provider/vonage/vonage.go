@@ -7,9 +7,9 @@
 package vonage
 
 import (
+	"cmp"
 	"crypto/rsa"
 	"errors"
-	"regexp"
 	"strings"
 	"time"
 
@@ -198,21 +198,15 @@ type outgoing struct {
 // prepare refuses what neither API can send. Both want numbers without the plus. The encoding is
 // named so that Vonage splits and bills as package sms counts.
 func (c *Config) prepare(s *provider.Submission) (outgoing, error) {
-	o := outgoing{from: s.From, to: strings.TrimPrefix(s.To, "+"), encoding: "text"}
-	if o.from == "" {
-		o.from = c.From
+	o := outgoing{
+		from: strings.TrimPrefix(cmp.Or(s.From, c.From), "+"), to: strings.TrimPrefix(s.To, "+"),
+		encoding: "text",
 	}
 	if o.from == "" {
 		return outgoing{}, errSender
-	}
-	if longNumber.MatchString(strings.TrimPrefix(o.from, "+")) {
-		o.from = strings.TrimPrefix(o.from, "+")
 	}
 	if sms.Count(s.Text, sms.Reference8).Alphabet != sms.GSM7 {
 		o.encoding = "unicode"
 	}
 	return o, nil
 }
-
-// longNumber is an international number without its plus; short codes have fewer digits.
-var longNumber = regexp.MustCompile(`^[0-9]{7,15}$`)

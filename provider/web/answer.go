@@ -132,30 +132,32 @@ func (a *Answer) Code(code string) string {
 // maxCode bounds a vendor's code, in bytes.
 const maxCode = 40
 
-// SafeCode returns a vendor's code if it can be shown: short, of letters, digits and "-_.".
-// Anything else, including digits as long as a phone number, is "other"; an empty code stays empty.
-func SafeCode(code string) string {
-	if len(code) > maxCode {
-		return "other"
-	}
+// maxDigits is fewer than any phone number has.
+const maxDigits = 6
+
+// Showable reports whether a vendor's code can be shown: short, of letters, digits and "-_.", and
+// with fewer digits in all than a phone number has.
+func Showable(code string) bool {
 	digits := 0
 	for _, c := range []byte(code) {
 		switch {
 		case c >= '0' && c <= '9':
-			if digits++; digits > maxDigits {
-				return "other"
-			}
+			digits++
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '-', c == '_', c == '.':
-			digits = 0
 		default:
-			return "other"
+			return false
 		}
 	}
-	return code
+	return code != "" && len(code) <= maxCode && digits <= maxDigits
 }
 
-// maxDigits is fewer than any phone number has.
-const maxDigits = 6
+// SafeCode returns a code that can be shown, "other" for any other, and an empty one unchanged.
+func SafeCode(code string) string {
+	if code == "" || Showable(code) {
+		return code
+	}
+	return "other"
+}
 
 // RetryAfter reads the Retry-After header (RFC 9110 section 10.2.3), in seconds or as a date; zero
 // if it is missing, unreadable or past.

@@ -54,7 +54,7 @@ func TestResultsShowTheStatusAndABoundedCode(t *testing.T) {
 	a := &web.Answer{Status: 400}
 	for code, want := range map[string]string{
 		"": "400", "21211": "400/21211", "E_NO.CREDIT-1": "400/E_NO.CREDIT-1",
-		"+447700900123": "400/other", "447700900123": "400/other",
+		"+447700900123": "400/other", "447700900123": "400/other", "447-700-900-123": "400/other",
 		"a b": "400/other", strings.Repeat("a", 41): "400/other", "ä": "400/other",
 	} {
 		if r := a.Result(web.Rejected("why"), code); r.Code != want ||
@@ -174,7 +174,9 @@ func TestCallbackURLsCarryTheKeyAndKeepTheirOwnQuery(t *testing.T) {
 func TestSecretsAreReadFromOneFileOrTwo(t *testing.T) {
 	t.Parallel()
 	readFile := func(name string) ([]byte, error) {
-		content, ok := map[string]string{"/a": "first\r\n", "/b": "second", "/empty": "\n"}[name]
+		content, ok := map[string]string{
+			"/a": "first\r\n", "/b": "second", "/empty": "\n", "/lines": "a\nb", "/bom": "\ufeffa",
+		}[name]
 		if !ok {
 			return nil, os.ErrNotExist
 		}
@@ -188,6 +190,7 @@ func TestSecretsAreReadFromOneFileOrTwo(t *testing.T) {
 		"none": {nil, "", false}, "one": {"/a", "first", false},
 		"two":   {[]any{"/a", "/b"}, "first second", false},
 		"three": {[]any{"/a", "/b", "/a"}, "", true}, "empty": {"/empty", "", true},
+		"lines": {"/lines", "", true}, "a mark at the beginning": {"/bom", "", true},
 		"missing": {[]any{"/a", "/c"}, "first", true},
 	} {
 		r := settings.New(map[string]any{"token_file": c.value}, readFile)

@@ -59,8 +59,8 @@ const keyLength = 32
 const Tolerance = 5 * time.Minute
 
 // RetryTolerance is the allowed age for vendors that retry for that long and do not say whether
-// they sign again: with a shorter one, callbacks delayed by an outage here could be refused. Within
-// it the ReplayID identifies a repeated callback; after that the database does.
+// they sign again: with a shorter one, callbacks delayed by an outage here could be refused. The
+// ReplayID recognises a repeated callback for about an hour, and the database later ones.
 func RetryTolerance(after time.Duration) time.Duration { return after + time.Hour }
 
 // SignedByAny reports whether one of the currently valid secrets made a signature. It tries all of
@@ -90,6 +90,12 @@ func CheckAge(at, now time.Time, late time.Duration) error {
 		return provider.ErrStale
 	}
 	return nil
+}
+
+// Time reads a time of signed content, such as 2026-11-21T10:00:00.000Z; zero if it has none.
+func Time(text string) time.Time {
+	at, _ := time.Parse(time.RFC3339, text)
+	return at
 }
 
 // Some vendors sign the concatenated names and values of a form. The same text can then be cut into
@@ -156,11 +162,12 @@ func SameSecret(given, want string) bool {
 // longNumber is an international number without its plus; short codes have fewer digits.
 var longNumber = regexp.MustCompile(`^[0-9]{7,15}$`)
 
-// International adds the plus to a number that the vendor writes without one. Short codes and
-// names stay as they are.
+// International adds the plus to a number that the vendor writes without one, also if a query
+// turned it into a space. Short codes and names stay as they are.
 func International(number string) string {
-	if trimmed := strings.TrimSpace(number); longNumber.MatchString(trimmed) {
-		return "+" + trimmed
+	number = strings.TrimSpace(number)
+	if longNumber.MatchString(number) {
+		return "+" + number
 	}
 	return number
 }

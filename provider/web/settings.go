@@ -93,18 +93,39 @@ func keyOf(err error) string {
 // rotation.
 const maxSecrets = 2
 
-// Secret reads the file that a setting names, without the final line break.
+// OneLine is the content of a secret's file without the line break at its end. It refuses what a
+// header could not carry. The error shows nothing of it.
+func OneLine(content []byte) (string, error) {
+	text := strings.TrimRight(string(content), "\r\n")
+	if text == "" {
+		return "", errors.New("is empty")
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return "", errors.New("holds something else than one line of printable characters")
+	}
+	return text, nil
+}
+
+// Secret reads the file that a setting names, a single line.
 func Secret(r *settings.Reader, key string) string {
-	return strings.TrimRight(string(r.File(key)), "\r\n")
+	content := r.File(key)
+	if content == nil {
+		return ""
+	}
+	text, err := OneLine(content)
+	if err != nil {
+		r.Fail(key, err)
+	}
+	return text
 }
 
 // Secrets reads the file, or the list of at most two files, that a setting names. While a secret is
 // rotated, both the old and the new one are valid.
 func Secrets(r *settings.Reader, key string, readFile func(name string) ([]byte, error)) []string {
 	return SecretsBy(r, key, readFile, func(path string, content []byte) (string, error) {
-		secret := strings.TrimRight(string(content), "\r\n")
-		if secret == "" {
-			return "", fmt.Errorf("%s is empty", path)
+		secret, err := OneLine(content)
+		if err != nil {
+			return "", fmt.Errorf("%s %w", path, err)
 		}
 		return secret, nil
 	})

@@ -18,10 +18,8 @@ const (
 	TagSCInterfaceVersion Tag = 0x0210
 	TagNetworkErrorCode   Tag = 0x0423
 	TagMessagePayload     Tag = 0x0424
-	TagDeliveryFailReason Tag = 0x0425
 	TagMoreMessagesToSend Tag = 0x0426
 	TagMessageState       Tag = 0x0427
-	TagMSAvailability     Tag = 0x0422
 	TagCongestionState    Tag = 0x0428 // of SMPP 5.0, section 4.8.4.18
 )
 

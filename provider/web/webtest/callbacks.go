@@ -233,14 +233,14 @@ func SameContent(t testing.TB, what string, got, want provider.CallbackContent) 
 	same(t, what, timeless(got), timeless(want))
 }
 
-// timeless is a copy without the times of arrival.
+// timeless is a copy without times.
 func timeless(h provider.CallbackContent) provider.CallbackContent {
 	h.Receipts, h.Inbound = slices.Clone(h.Receipts), slices.Clone(h.Inbound)
 	for i := range h.Receipts {
 		h.Receipts[i].At = time.Time{}
 	}
 	for i := range h.Inbound {
-		h.Inbound[i].At = time.Time{}
+		h.Inbound[i].At, h.Inbound[i].SentAt = time.Time{}, time.Time{}
 	}
 	return h
 }

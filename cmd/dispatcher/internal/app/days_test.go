@@ -94,7 +94,7 @@ func TestDaysAreClosedInTheBackground(t *testing.T) {
 	var troubles []string
 	registry := prometheus.NewRegistry()
 	d := &days{
-		reports: l.Reports, routing: l.Routing, clock: l.Clock,
+		store: l.Days, reports: l.Reports, routing: l.Routing, clock: l.Clock,
 		retention: ledger.Retention{Facts: 400 * 24 * time.Hour},
 		metrics:   newDaysMetrics(registry), log: zerolog.Nop(),
 		trouble: func(where string, _ error) { troubles = append(troubles, where) },
@@ -172,4 +172,41 @@ func broken(t *testing.T) *ledger.Ledger {
 	}
 	t.Cleanup(l.Close)
 	return l
+}
+
+// TestTheFirstBusinessDayIsClosed: west of UTC it began on the UTC day before the oldest one.
+func TestTheFirstBusinessDayIsClosed(t *testing.T) {
+	t.Parallel()
+	for zone, before := range map[string]int{"America/Los_Angeles": 1, "UTC": 0, "Asia/Tokyo": 0} {
+		l, err := ledger.Connect(t.Context(), ledger.Config{URL: ledgertest.Fresh(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(l.Close)
+		if _, err := l.Routing.Apply(t.Context(), ledger.NewRouting{
+			Author: "test", Document: "timezone: " + zone + "\n" + everyMode,
+			Channels: []ledger.ChannelSpec{{Name: "a"}, {Name: "b"}, {Name: "c"}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		d := &days{
+			store: l.Days, reports: l.Reports, routing: l.Routing, log: zerolog.Nop(),
+			clock: func(context.Context) (time.Time, error) {
+				return time.Now().Add(72 * time.Hour), nil
+			},
+			retention: ledger.Retention{Facts: 400 * 24 * time.Hour},
+			metrics:   newDaysMetrics(prometheus.NewRegistry()),
+			trouble:   func(where string, err error) { t.Errorf("%s: %v", where, err) },
+		}
+		d.closeDays(t.Context())
+		state, err := l.Days.State(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed, err := l.Reports.ClosedDays(t.Context())
+		want := state.Oldest.Begin().AddDate(0, 0, -before).Format(time.DateOnly)
+		if err != nil || len(closed) == 0 || closed[0].Date != want {
+			t.Errorf("%s: closed are %v, error %v; the first one should be %s", zone, closed, err, want)
+		}
+	}
 }

@@ -24,7 +24,8 @@ func (a *App) openRouting(ctx context.Context) error {
 	breakers := newBreakerMetrics(a.registry)
 	sandbox := &embedded.Carriers{Behaviour: a.opts.Sandbox, OnSubmit: a.opts.OnSubmit}
 	a.stopper.add("sandbox carriers", func(context.Context) error { sandbox.Close(); return nil })
-	batcher, err := a.startReceipts()
+	built := make(chan struct{}) // closed when a.dispatch is set
+	batcher, err := a.startReceipts(built)
 	if err != nil {
 		return err
 	}
@@ -62,6 +63,7 @@ func (a *App) openRouting(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	close(built)
 	a.reloader.apply = a.dispatch.Apply
 	a.stopper.add("pipeline", a.dispatch.Stop)
 	err = a.withRetry(ctx, func() error { return a.dispatch.Beat(ctx) })
@@ -96,9 +98,9 @@ func (a *App) startSteer(arrivals *steer.Arrivals) error {
 	return nil
 }
 
-// startReceipts starts to store receipts, and to close attempts whose receipt did not come. It
-// stops after the channels have closed.
-func (a *App) startReceipts() (*receive.Batcher, error) {
+// startReceipts starts, once the pipeline is built, to store receipts and to close attempts whose
+// receipt did not come. It stops after the channels have closed.
+func (a *App) startReceipts(built <-chan struct{}) (*receive.Batcher, error) {
 	references, err := pipeline.NewReferences(a.opts.Keys)
 	if err != nil {
 		return nil, err
@@ -111,7 +113,13 @@ func (a *App) startReceipts() (*receive.Batcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.ownLoop("receipts", batcher.Run)
+	a.ownLoop("receipts", func(ctx context.Context) {
+		select {
+		case <-built:
+		case <-ctx.Done():
+		}
+		batcher.Run(ctx)
+	})
 	return batcher, nil
 }
 

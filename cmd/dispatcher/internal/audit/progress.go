@@ -70,8 +70,7 @@ func (p *progress) after(a *ledger.AttemptRecord, pinned string, hold bool, part
 		// a missed release time changes nothing else
 		if !p.partly(a, parts) && a.Code != decide.CodeLate {
 			p.pinned = ""
-			if a.Code != decide.CodeStopping && a.Code != decide.CodeStale &&
-				a.Code != decide.CodeExpired && !late(a) {
+			if !decide.UnsentCode(a.Code) && !late(a) {
 				// not certain if only parts may have been left to send
 				p.tried = append(p.tried, tried{a.Channel, at, p.known})
 			}

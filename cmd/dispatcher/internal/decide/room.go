@@ -96,7 +96,7 @@ func (f *fullChannels) note(c, channels int, row int64) {
 func (p *Plan) Fits(rooms []Room, unready []string) (n int, all bool) {
 	for i := range p.Tasks {
 		t := &p.Tasks[i]
-		if !t.Wanted() || t.Route == nil || t.Row.SameKey != "" {
+		if !t.Wanted() {
 			continue
 		}
 		c, soon := p.planFor(t, rooms, unready)

@@ -38,8 +38,8 @@ type Routing struct {
 	// own. It is nil when there is no lookup. Only replays of messages whose numbers are gone call it.
 	CallingCode func(country string) int
 
-	index     *scopeIndex // of all limits; nil until prepare
-	countries countryUse  // unknown until prepare
+	index     *scopeIndex // of all limits; nil until Prepare
+	countries countryUse  // unknown until Prepare
 	portions  []float64   // by channel, adding up to 1, see Portions; nil until Prepare
 }
 

@@ -160,10 +160,12 @@ func unspent(a *Attempt, s *ledger.Settlement) []ledger.Refund {
 // Unsent reports whether this process stopped the attempt itself. Such a result says nothing about
 // the channel.
 func Unsent(res *provider.Result) bool {
-	if res.Outcome != provider.Refused {
-		return false
-	}
-	switch res.Code {
+	return res.Outcome == provider.Refused && UnsentCode(res.Code)
+}
+
+// UnsentCode reports whether a refused attempt with this code was stopped by its own process.
+func UnsentCode(code string) bool {
+	switch code {
 	case CodeStopping, CodeStale, CodeLate, CodeExpired:
 		return true
 	}

@@ -63,10 +63,7 @@ func (a *assigner) hasRoom(e *exclusion, c int) time.Time {
 	if e.limit.Why == admission.Full && !counter.Paced() {
 		return e.limit.When.Add(window * time.Duration(before/max(counter.Limit.Max, 1)))
 	}
-	sustained := max(counter.Limit.Max, 1)
-	if counter.Sliding {
-		sustained = max(sustained-counter.Burst+1, 1)
-	}
+	sustained := max(counter.Sustained(), 1)
 	rate := a.states[c].Gate.Ease.RateAt(a.now)
 	at := e.limit.When.Add(
 		time.Duration(float64(before) * float64(window) / (float64(sustained) * rate)),

@@ -24,6 +24,13 @@ func TestAnEnvelopeKeepsItsTraceAndItsDigest(t *testing.T) {
 	if problem != nil || again.Traceparent != trace {
 		t.Errorf("got %+v, error %v", again, problem)
 	}
+	for _, empty := range []string{`null`, `""`} {
+		raw := strings.Replace(string(raw), "{", `{"traceparent": `+empty+`,`, 1)
+		after, problem := envelope.Decode(envelope.WithTraceparent([]byte(raw), trace), false)
+		if problem != nil || after.Traceparent != trace || after.Digest() != before.Digest() {
+			t.Errorf("in place of %s: got %+v, error %v", empty, after, problem)
+		}
+	}
 	large := []byte(strings.Replace(string(raw), "Hi", strings.Repeat("x", envelope.MaxBytes-100), 1))
 	if got := envelope.WithTraceparent(large, trace); !bytes.Equal(got, large) {
 		t.Errorf("an envelope of %d bytes becomes one of %d", len(large), len(got))

@@ -131,9 +131,12 @@ func (r *reader) poll(ctx context.Context) batch {
 		ended, end := context.WithCancel(ctx)
 		end()
 		r.client.PollRecords(ended, 1)
-	}
-	if work := r.left(); work.jobs != nil {
-		return work
+		if work := r.left(); work.jobs != nil {
+			return work
+		}
+		// The rebalance has taken them away. It goes on only without the lock, which the next poll
+		// takes with the first new record.
+		r.client.AllowRebalance()
 	}
 	fetches := r.client.PollRecords(ctx, r.cfg.Batch)
 	fetches.EachError(r.fetchFailed)

@@ -99,7 +99,10 @@ func (d *Dispatcher) resolve(ctx context.Context, r *ledger.Resolution) error {
 // endSearch ends a search that found nothing, unless a receipt has come and is not processed yet.
 func (d *Dispatcher) endSearch(ctx context.Context, o *ledger.OpenAmbiguity, now time.Time) error {
 	a := d.recorded(&o.Message, &o.Attempt, o.OpenedAt)
-	if d.lookForReceipts(ctx, a); a.Search.Received {
+	if err := d.lookForReceipts(ctx, a); err != nil {
+		return err
+	}
+	if a.Search.Received {
 		next := now.Add(decide.ReceiptLook)
 		return d.cfg.Ledger.Ambiguities.Postpone(ctx, o.Message.Seq, o.Key, next)
 	}
@@ -108,7 +111,7 @@ func (d *Dispatcher) endSearch(ctx context.Context, o *ledger.OpenAmbiguity, now
 
 // lookForReceipts marks those unanswered attempts for which a receipt with our key has come.
 // Without this, a lane that resends would repeat a message that the provider has taken.
-func (d *Dispatcher) lookForReceipts(ctx context.Context, unanswered ...*decide.Attempt) {
+func (d *Dispatcher) lookForReceipts(ctx context.Context, unanswered ...*decide.Attempt) error {
 	var seqs []int64
 	for _, a := range unanswered {
 		if a.Search.Can.Receipts && a.Search.Can.KeyInReceipt {
@@ -116,18 +119,18 @@ func (d *Dispatcher) lookForReceipts(ctx context.Context, unanswered ...*decide.
 		}
 	}
 	if seqs == nil {
-		return
+		return nil
 	}
-	err := withTimeout(ctx, func(ctx context.Context) error {
+	return withTimeout(ctx, func(ctx context.Context) error {
 		proved, err := d.cfg.Ledger.Receipts.WithKey(ctx, seqs)
 		for _, a := range unanswered {
 			a.Search.Received = slices.Contains(proved, a.Seq)
 		}
-		return err
+		if err != nil {
+			return fmt.Errorf("look for receipts: %w", err)
+		}
+		return nil
 	})
-	if err != nil { // the search sees the receipt later, perhaps too late to stop a resend
-		d.trouble("receipts", err)
-	}
 }
 
 // account identifies the settings of a channel; empty when the routing does not have the channel.

@@ -177,13 +177,13 @@ func (d *Dispatcher) prepare(ctx context.Context, jobs []decide.Job, due int) (*
 	}
 	c.unready = d.unready(routing)
 	var err error
-	if c.slots, c.held, err = d.acquire(ctx, c, max(due, 0)); err != nil {
+	if c.slots, c.held, err = d.acquire(ctx, c, due); err != nil {
 		return nil, err
 	}
 	if c.slots == d.firstLaneSlots && len(jobs) > c.slots.size() {
 		due = 0 // the due rows may be of other lanes
 	}
-	c.due = c.plan.Share(c.held, max(due, 0))
+	c.due = c.plan.Share(c.held, due)
 	c.request = c.plan.Request(c.due, dueScopes)
 	c.request.Except = d.answers.open()
 	return c, nil

@@ -523,7 +523,7 @@ func (m *messageLife) settle(h *heldAttempt) {
 	}
 	facts.Answer = stored
 	if result.Outcome == provider.Unknown {
-		m.rig.d.lookForReceipts(m.ctx, h.flight.Attempt)
+		m.must(m.rig.d.lookForReceipts(m.ctx, h.flight.Attempt))
 	}
 	now := m.rig.d.now()
 	s := decide.Settle(h.flight.Attempt, result, now)
@@ -552,7 +552,7 @@ func (m *messageLife) recover() bool {
 		any = true
 		m.facts(at + 1).Lost = true
 		a := m.rig.d.recorded(&r.Message, &r.Attempts[at].Attempt, r.Attempts[at].ClaimedAt)
-		m.rig.d.lookForReceipts(m.ctx, a)
+		m.must(m.rig.d.lookForReceipts(m.ctx, a))
 		lost := decide.SettleLost(a, m.rig.d.now())
 		m.step("recover", func() {
 			m.must(m.rig.l.Settlements.Settle(m.ctx, []ledger.Settlement{lost}))

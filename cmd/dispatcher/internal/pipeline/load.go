@@ -15,7 +15,7 @@ import (
 // has had. Claims add to it when they decide, workers subtract when they have an answer.
 type load struct {
 	held     atomic.Int64 // attempts claimed and not answered
-	answered atomic.Int64 // since the start
+	answered atomic.Int64 // times that observe has added
 	usual    atomic.Int64 // the usual answer time in nanoseconds, see observe
 	waiting  atomic.Int64 // messages of this process that wait for room here
 	queue    atomic.Int64 // messages of all processes that wait for the channel, as last counted
@@ -23,11 +23,10 @@ type load struct {
 	times answerTimes
 }
 
-// release counts an attempt as answered.
+// release counts an attempt as no longer in flight.
 func (l *load) release() {
 	if l != nil {
 		l.held.Add(-1)
-		l.answered.Add(1)
 	}
 }
 
@@ -39,6 +38,7 @@ func (l *load) observe(took time.Duration) {
 	for {
 		before := l.usual.Load()
 		if l.usual.CompareAndSwap(before, before+(int64(took)-before)/answersRecalled) {
+			l.answered.Add(1)
 			return
 		}
 	}

@@ -25,7 +25,9 @@ func (d *Dispatcher) recoverLost(ctx context.Context) error {
 	for i := range open {
 		lost[i] = d.recorded(&open[i].Message, &open[i].Attempt, open[i].ClaimedAt)
 	}
-	d.lookForReceipts(ctx, lost...)
+	if err := d.lookForReceipts(ctx, lost...); err != nil {
+		return err
+	}
 	now := d.now()
 	settlements := make([]ledger.Settlement, len(lost))
 	for i, a := range lost {

@@ -67,18 +67,11 @@ func (s *sendSchedule) pop() {
 	}
 }
 
-// take removes and returns the due attempts that meet a condition.
-func (s *sendSchedule) take(meets func(*openAttempt) bool) (out []*openAttempt) {
+// drop removes the due attempts that meet a condition.
+func (s *sendSchedule) drop(meets func(*openAttempt) bool) {
 	for q := range s.due {
-		s.due[q] = slices.DeleteFunc(s.due[q], func(a *openAttempt) bool {
-			if meets(a) {
-				out = append(out, a)
-				return true
-			}
-			return false
-		})
+		s.due[q] = slices.DeleteFunc(s.due[q], meets)
 	}
-	return out
 }
 
 // all removes and returns every attempt.

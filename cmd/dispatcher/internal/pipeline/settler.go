@@ -123,7 +123,7 @@ func (s *settler) write(batch []answered) {
 			unanswered = append(unanswered, batch[i].attempt.Attempt)
 		}
 	}
-	s.d.lookForReceipts(s.ctx, unanswered...)
+	s.lookForReceipts(unanswered)
 	now := s.d.now()
 	settlements, again := make([]ledger.Settlement, len(batch)), false
 	settling := decide.NewSettling(len(batch), now)
@@ -148,6 +148,22 @@ func (s *settler) write(batch []answered) {
 	}
 	if refunded, room := s.refunded(settlements), s.roomAgain(batch); again || refunded || room {
 		s.d.wake()
+	}
+}
+
+// lookForReceipts looks until the ledger answers: a lane that resends must not repeat a message for
+// which a receipt has come. After an error that lasts, the search sees the receipt later, perhaps
+// too late to stop a resend.
+func (s *settler) lookForReceipts(unanswered []*decide.Attempt) {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		err := s.d.lookForReceipts(s.ctx, unanswered...)
+		if err == nil || s.ctx.Err() != nil {
+			return
+		}
+		s.d.trouble("receipts", err)
+		if !ledger.Unavailable(err) || !ledger.Pause(s.ctx, pause) {
+			return
+		}
 	}
 }
 

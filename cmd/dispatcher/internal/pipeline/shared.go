@@ -40,12 +40,9 @@ func (d *Dispatcher) gather(ctx context.Context) error {
 	return nil
 }
 
-// state is the state of this process; nil before it has a routing.
+// state is the state of this process.
 func (d *Dispatcher) state() *ledger.InstanceState {
 	routing := d.routing.Load()
-	if routing == nil {
-		return nil
-	}
 	s := &ledger.InstanceState{
 		Version:  routing.Version,
 		Channels: make(map[string]ledger.InstanceChannel, len(routing.Channels)),
@@ -100,9 +97,6 @@ func (d *Dispatcher) dropWindows(ctx context.Context) error {
 // dropIdleTenants deletes the limits that were made for tenants that no longer send anything.
 func (d *Dispatcher) dropIdleTenants(ctx context.Context) error {
 	r := d.routing.Load()
-	if r == nil {
-		return nil
-	}
 	channels := make([]ledger.ChannelSpec, len(r.Channels))
 	for i := range r.Channels {
 		channels[i] = ledger.ChannelSpec{Name: r.Channels[i].Name, Limits: r.Channels[i].Limits}

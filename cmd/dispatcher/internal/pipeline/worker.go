@@ -145,7 +145,9 @@ func (w *worker) feed() {
 		case <-alarm.at(now, w.wakeAt(now, swept)):
 		}
 	}
-	w.sendBack(w.schedule.all(), time.Now())
+	for _, a := range w.schedule.all() {
+		w.sendBack(a, decide.CodeStopping, time.Now())
+	}
 }
 
 // open moves everything in the inbox to the schedule, so that new attempts of the first lane go
@@ -198,16 +200,18 @@ func (w *worker) wakeAt(now, swept time.Time) time.Time {
 // sweep sends back the due attempts that may no longer leave, though they are still waiting for a
 // sender.
 func (w *worker) sweep(now time.Time) {
-	w.sendBack(
-		w.schedule.take(func(a *openAttempt) bool { return w.unsendable(a, now) != "" }), now,
-	)
+	w.schedule.drop(func(a *openAttempt) bool {
+		code := w.unsendable(a, now)
+		if code != "" {
+			w.sendBack(a, code, now)
+		}
+		return code != ""
+	})
 }
 
-func (w *worker) sendBack(attempts []*openAttempt, now time.Time) {
-	for _, a := range attempts {
-		result := w.unsent(a, w.unsendable(a, now), now)
-		a.answer(w.answers, &result)
-	}
+func (w *worker) sendBack(a *openAttempt, code string, now time.Time) {
+	result := w.unsent(a, code, now)
+	a.answer(w.answers, &result)
 }
 
 // count sets how many urgent attempts wait for a sender: all that are due, if the next one is

@@ -10,9 +10,9 @@ import (
 // the others are closed lists.
 type batcherMetrics struct {
 	// channel, state: delivered undelivered pending nameless refused lost
-	receipts      *prometheus.CounterVec
-	receiptsTotal *prometheus.CounterVec // result: matched early repeated contradictory other_id
-	closed        *prometheus.CounterVec // channel, state: accepted delivered undelivered no_receipt
+	byState  *prometheus.CounterVec
+	byResult *prometheus.CounterVec // result: matched early repeated contradictory other_id
+	closed   *prometheus.CounterVec // channel, state: accepted delivered undelivered no_receipt
 }
 
 func newBatcherMetrics(registry prometheus.Registerer) *batcherMetrics {
@@ -23,19 +23,19 @@ func newBatcherMetrics(registry prometheus.Registerer) *batcherMetrics {
 		}, labels)
 	}
 	m := &batcherMetrics{
-		receipts: counter("provider", "receipts_total", "Receipts by what they say.", "channel",
+		byState: counter("provider", "receipts_total", "Receipts by what they say.", "channel",
 			"state"),
-		receiptsTotal: counter("receive", "booked_total", "Receipts by result.",
+		byResult: counter("receive", "booked_total", "Receipts by result.",
 			"result"),
 		closed: counter("receive", "closed_total", "Messages by the state that a receipt, or "+
 			"a missing one, led to.", "channel", "state"),
 	}
-	registry.MustRegister(m.receipts, m.receiptsTotal, m.closed)
+	registry.MustRegister(m.byState, m.byResult, m.closed)
 	return m
 }
 
 func (m *batcherMetrics) received(channel, state string) {
-	m.receipts.WithLabelValues(channel, state).Inc()
+	m.byState.WithLabelValues(channel, state).Inc()
 }
 
 func (m *batcherMetrics) recorded(got *ledger.Received, closed *stateCounts) {
@@ -43,15 +43,15 @@ func (m *batcherMetrics) recorded(got *ledger.Received, closed *stateCounts) {
 		"matched": got.Matched, "early": got.Early,
 		"repeated": got.Repeated,
 	} {
-		m.receiptsTotal.WithLabelValues(result).Add(float64(n))
+		m.byResult.WithLabelValues(result).Add(float64(n))
 	}
 	m.odd(got.Contradictory, got.OtherID)
 	m.swept(closed)
 }
 
 func (m *batcherMetrics) odd(contradictory, otherID int) {
-	m.receiptsTotal.WithLabelValues("contradictory").Add(float64(contradictory))
-	m.receiptsTotal.WithLabelValues("other_id").Add(float64(otherID))
+	m.byResult.WithLabelValues("contradictory").Add(float64(contradictory))
+	m.byResult.WithLabelValues("other_id").Add(float64(otherID))
 }
 
 func (m *batcherMetrics) swept(closed *stateCounts) {

@@ -7,9 +7,8 @@ import (
 )
 
 const (
-	// replayMemory is how long a recorded callback is remembered at least. It is longer than any
-	// adapter accepts a signed time: most accept five minutes before and after it, one accepts an
-	// hour after it.
+	// replayMemory is how long a recorded callback is remembered at least. Some adapters accept a
+	// signed time for longer; the database recognises what comes again after that.
 	replayMemory = 65 * time.Minute
 	// maxReplays bounds how many callbacks of one channel are remembered, in each of two generations.
 	// Beyond it the oldest are forgotten earlier. A replayed callback is then recorded again, which

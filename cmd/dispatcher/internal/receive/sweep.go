@@ -40,12 +40,11 @@ func (b *Batcher) sweep(ctx context.Context, early <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		case <-early:
-			if now := time.Now(); now.Before(quick) {
-				quick = now.Add(quickFor)
-			} else {
-				quick = now.Add(quickFor)
+			now := time.Now()
+			if !now.Before(quick) {
 				timer.Reset(quickInterval)
 			}
+			quick = now.Add(quickFor)
 			continue
 		case <-timer.C:
 		}

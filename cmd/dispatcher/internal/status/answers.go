@@ -43,15 +43,8 @@ func (c *Channel) takeOutcomes(all []ledger.RecentOutcome, within time.Duration)
 
 // unsent reports whether the attempts did not leave. Their code is then one of the dispatcher's.
 func unsent(o *ledger.RecentOutcome) bool {
-	if o.Outcome != provider.Refused.String() {
-		return false
-	}
-	switch o.Code {
-	case decide.CodeStopping, decide.CodeStale, decide.CodeLate, decide.CodeExpired,
-		breaker.CodeEnded:
-		return true
-	}
-	return provider.Unready(o.Code)
+	return o.Outcome == provider.Refused.String() &&
+		(decide.UnsentCode(o.Code) || o.Code == breaker.CodeEnded || provider.Unready(o.Code))
 }
 
 // A finding needs at least someAnswers answers; badAnswers is the part of them that must be bad.

@@ -7,14 +7,6 @@ import (
 	"dispatcher/selector"
 )
 
-const (
-	// maxDecimals is how many digits a weight may have after the decimal point.
-	maxDecimals = 9
-	// maxSize is the largest sum of a route's weights after they were scaled to whole numbers;
-	// see selector.NewTable.
-	maxSize = 1 << 40
-)
-
 // exact is a weight as a fraction.
 func exact(w selector.Weight) *big.Rat {
 	r, _ := new(big.Rat).SetString(w.String()) // its text is a plain decimal
@@ -27,12 +19,12 @@ func decimals(w selector.Weight) int {
 	return len(fraction)
 }
 
-// resolution is how many decimals a computed weight may have: most + more, at most maxDecimals.
-// most is the largest number of decimals among the weights it is computed from. The result is
-// smaller where weights with the sum given would exceed maxSize.
+// resolution is how many decimals a computed weight may have: most + more, at most
+// selector.MaxDecimals. most is the largest number of decimals among the weights it is computed
+// from. The result is smaller where weights with the sum given would exceed selector.MaxSize.
 func resolution(more, most int, sum *big.Rat) int {
-	limit := new(big.Rat).SetInt64(maxSize)
-	for places := min(most+more, maxDecimals); places > 0; places-- {
+	limit := new(big.Rat).SetInt64(selector.MaxSize)
+	for places := min(most+more, selector.MaxDecimals); places > 0; places-- {
 		if new(big.Rat).Mul(sum, power(places)).Cmp(limit) <= 0 {
 			return places
 		}
