@@ -192,6 +192,44 @@ func both(a, b *store) func(context.Context, []decide.Job) error {
 	}
 }
 
+// TestARebalanceTakesTheOnlyRecordThatIsPending: it goes on at once, not with the next record of the
+// lane. Of two partitions, one passes to the second member.
+func TestARebalanceTakesTheOnlyRecordThatIsPending(t *testing.T) {
+	t.Parallel()
+	for partition := range int32(2) {
+		t.Run(fmt.Sprint(partition), func(t *testing.T) {
+			t.Parallel()
+			c, s := cluster(t, kfake.SeedTopics(2, "sms.quiet")), newStore()
+			blocked := make(chan struct{})
+			cfg := config(c, s)
+			cfg.Lanes = []kafka.Lane{{Name: "quiet", Topics: []string{"sms.quiet"}}}
+			first := cfg
+			first.Handle = func(ctx context.Context, jobs []decide.Job) error {
+				select {
+				case <-blocked:
+					return s.Handle(ctx, jobs)
+				default:
+				}
+				close(blocked)
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			err := client(t, c, kgo.RecordPartitioner(kgo.ManualPartitioner())).ProduceSync(t.Context(),
+				&kgo.Record{
+					Topic: "sms.quiet", Partition: partition,
+					Value: []byte(`{"id":"a","to":"+447700900123","text":"hello"}`),
+				}).FirstErr()
+			if err != nil {
+				t.Fatal(err)
+			}
+			runConsumer(t, first)
+			<-blocked
+			runConsumer(t, cfg)
+			s.awaitDistinct(t, 1)
+		})
+	}
+}
+
 // TestABatchThatARebalanceInterruptsIsHandledByItsReader blocks the first member's Handle until the
 // second one joins. The first member then handles the records of the partitions that it keeps, the
 // second one the others. Otherwise the store would see a gap.
