@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -194,41 +195,59 @@ func both(a, b *store) func(context.Context, []decide.Job) error {
 	}
 }
 
-// TestARebalanceTakesTheOnlyRecordThatIsPending: it goes on at once, not with the next record of the
-// lane. Of two partitions, one passes to the second member.
-func TestARebalanceTakesTheOnlyRecordThatIsPending(t *testing.T) {
+// TestARebalanceMayTakeAllThatIsPending: it ends at once, and not with the next record of the lane.
+// Of two partitions one passes to the second member, while the first one cannot handle its record.
+// Without AllowRebalance in poll, one of thirty of these rebalances does not end.
+func TestARebalanceMayTakeAllThatIsPending(t *testing.T) {
 	t.Parallel()
-	for partition := range int32(2) {
-		t.Run(fmt.Sprint(partition), func(t *testing.T) {
+	for round := range tier.Size(2, 60) {
+		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			t.Parallel()
 			c, s := cluster(t, kfake.SeedTopics(2, "sms.quiet")), newStore()
-			blocked := make(chan struct{})
 			cfg := config(c, s)
 			cfg.Lanes = []kafka.Lane{{Name: "quiet", Topics: []string{"sms.quiet"}}}
-			first := cfg
-			first.Handle = func(ctx context.Context, jobs []decide.Job) error {
-				select {
-				case <-blocked:
-					return s.Handle(ctx, jobs)
-				default:
-				}
-				close(blocked)
+			first, blocked := cfg, make(chan struct{}, 100)
+			first.Handle = func(ctx context.Context, _ []decide.Job) error {
+				blocked <- struct{}{}
 				<-ctx.Done()
 				return ctx.Err()
 			}
-			err := client(t, c, kgo.RecordPartitioner(kgo.ManualPartitioner())).ProduceSync(t.Context(),
-				&kgo.Record{
-					Topic: "sms.quiet", Partition: partition,
-					Value: []byte(`{"id":"a","to":"+447700900123","text":"hello"}`),
-				}).FirstErr()
-			if err != nil {
+			one := client(t, c, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+			if err := one.ProduceSync(t.Context(), &kgo.Record{
+				Topic: "sms.quiet", Partition: int32(round % 2),
+				Value: []byte(`{"id":"a","to":"+447700900123","text":"hello"}`),
+			}).FirstErr(); err != nil {
 				t.Fatal(err)
 			}
 			runConsumer(t, first)
 			<-blocked
 			runConsumer(t, cfg)
-			s.awaitDistinct(t, 1)
+			awaitHalves(t, kadm.NewClient(one), kafka.Group(group, "quiet"))
 		})
+	}
+}
+
+// awaitHalves waits until each of two members of a group has one partition.
+func awaitHalves(t *testing.T, admin *kadm.Client, group string) {
+	t.Helper()
+	for end := time.Now().Add(testTimeout); ; time.Sleep(10 * time.Millisecond) {
+		described, err := admin.DescribeGroups(t.Context(), group)
+		if err != nil {
+			t.Fatal(err)
+		}
+		halves := 0
+		for _, m := range described[group].Members {
+			if a, ok := m.Assigned.AsConsumer(); ok && len(a.Topics) == 1 &&
+				len(a.Topics[0].Partitions) == 1 {
+				halves++
+			}
+		}
+		if described[group].State == "Stable" && halves == 2 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the group is %+v", described[group])
+		}
 	}
 }
 
