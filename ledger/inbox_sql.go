@@ -59,21 +59,28 @@ const insertInboundNotices = `insert into dispatcher.inbound_outbox (keys, "valu
 
 const deleteParts = `delete from dispatcher.inbound_parts where seq = any($1)`
 
-// putOn puts recipients on opt-out lists, in ascending order. The entry of a recipient who is on
-// the list already stays as it is, and is locked: nobody ends it before relist has looked at it.
+// listsLock is the advisory lock of a transaction that changes opt-out lists, taken by lockLists.
+// One follows the other. So nobody ends an entry after putOn has found it and before relist updates
+// its time, and there is no deadlock.
+const (
+	listsLock int64 = 0x6c65646765720008
+	lockLists       = `select pg_advisory_xact_lock($1)`
+)
+
+// putOn puts recipients on opt-out lists. The entry of a recipient who is on the list already stays
+// as it is.
 const putOn = `
-	insert into dispatcher.opt_outs as o (tenant, recipient, source, channel, author, reason,
-	  heard_at, sent_at)
+	insert into dispatcher.opt_outs (tenant, recipient, source, channel, author, reason, heard_at,
+	  sent_at)
 	select coalesce(n.tenant, (@tenants::text[])[1]), n.recipient, @source,
 	  coalesce(n.channel, ''), @author, @reason,
 	  now() - coalesce(n.ago, 0) * interval '1 microsecond', n.sent_at
 	from unnest(@tenants::text[], @recipients::bigint[], @channels::text[], @agos::bigint[],
 	  @sent_ats::timestamptz[]) as n(tenant, recipient, channel, ago, sent_at)
-	on conflict (recipient) where until is null do update set heard_at = o.heard_at where false`
+	on conflict (recipient) where until is null do nothing`
 
 // relist changes the entries of recipients who are on a list: it ends an entry, or updates its time
-// when the recipient opted out again. It returns how many it ended. It runs after putOn, and locks
-// all rows in ascending order, so that there is no deadlock.
+// when the recipient opted out again. It returns how many it ended. It runs after putOn.
 //
 // An entry is not ended by an OptIn that is older. The times at which OptIn and STOP were sent are
 // compared if both are known from one provider. Otherwise the OptIn must not be older than the

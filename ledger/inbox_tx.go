@@ -278,6 +278,9 @@ func (e *entry) counts(was *entry) bool {
 // queueChanges puts senders on opt-out lists, and then changes the entries of those who were on
 // them.
 func (t *inboundTx) queueChanges(batch *pgx.Batch) {
+	if len(t.changes) > 0 {
+		batch.Queue(lockLists, listsLock)
+	}
 	if out := t.changed(OptOut); len(out.recipients) > 0 {
 		batch.Queue(putOn, pgx.StrictNamedArgs{
 			"tenants": out.tenants, "recipients": out.recipients, "channels": out.channels,

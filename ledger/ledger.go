@@ -59,8 +59,8 @@
 // of partitions takes an advisory lock and nothing else. Emptying or dropping tables of days or of
 // ids takes another one, and waits for a table less than a second before it gives up and tries
 // again, see Days.Keep. Recording messages of subscribers takes the advisory lock for joining
-// parts, if there are any, then marks in ascending order, then opt-outs by recipient. It locks
-// nothing of the above, and a claim reads opt-outs without a lock.
+// parts, if there are any, then marks in ascending order, then the advisory lock of opt-out lists.
+// It locks nothing of the above, and a claim reads opt-outs without a lock.
 package ledger
 
 import (

@@ -117,21 +117,27 @@ func TestAnOlderStartDoesNotEndWhatWasDecidedByHand(t *testing.T) {
 	want(t, "by hand again", optIn(t, l, byHand, subscriber), int64(1))
 }
 
-// TestAStopIsNotLostBesideAStart: the START has locked the entry that it ends when the STOP comes.
+// TestAStopIsNotLostBesideAStart: another process stores an older START when the STOP comes. The
+// START would end the entry after the STOP has found it and before the STOP has updated its time.
 func TestAStopIsNotLostBesideAStart(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
-	optOut(t, rig.l, byHand, subscriber)
-	start := raw(t, rig.url)
-	execute(t, start, `begin; select from dispatcher.opt_outs for update`)
-	stop := waiting(t, rig.db, func() error {
-		_, err := rig.l.Inbox.Record(t.Context(), []ledger.Inbound{said("STOP", "a", 0, -1)}, publish)
-		return err
-	})
-	execute(t, start, `update dispatcher.opt_outs set until = clock_timestamp(), ended_by = 'command',
-		ended_author = 'ann', ended_reason = 'asked again'; commit`)
-	if err := <-stop; err != nil {
-		t.Fatal(err)
+	other := connect(t, ledger.Config{URL: rig.url})
+	record(t, rig.l, said("STOP", "a", 9, -1))
+	holding := raw(t, rig.url)
+	execute(t, holding, `begin; select from dispatcher.opt_outs for update`)
+	store := func(l *ledger.Ledger, in ledger.Inbound) chan error {
+		return waiting(t, rig.db, func() error {
+			_, err := l.Inbox.Record(t.Context(), []ledger.Inbound{in}, publish)
+			return err
+		})
+	}
+	start, stop := store(rig.l, said("START", "a", 5, -1)), store(other, said("STOP", "a", 1, -1))
+	execute(t, holding, `commit`)
+	for _, done := range []chan error{start, stop} {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 	}
 	if got := barred(t, rig.l, []ledger.Message{to("m", "shop", subscriber)}, 0); len(got) != 1 {
 		t.Error("the subscriber gets messages after a STOP")

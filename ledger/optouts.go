@@ -39,6 +39,7 @@ type Listing struct {
 func (s *OptOuts) Add(ctx context.Context, by Listing, numbers []string) (added int64, err error) {
 	recipients := by.recipients(numbers)
 	batch := &pgx.Batch{}
+	batch.Queue(lockLists, listsLock)
 	batch.Queue(putOn, pgx.StrictNamedArgs{
 		"tenants": []string{by.Tenant}, "recipients": recipients, "channels": nil,
 		"source": by.Source, "author": by.Author, "reason": by.Reason,
@@ -57,7 +58,11 @@ func (s *OptOuts) Add(ctx context.Context, by Listing, numbers []string) (added 
 func (s *OptOuts) Remove(
 	ctx context.Context, by Listing, numbers []string,
 ) (removed int64, err error) {
-	err = s.reports.QueryRow(ctx, relist, by.relisting(by.recipients(numbers), true)).Scan(&removed)
+	batch := &pgx.Batch{}
+	batch.Queue(lockLists, listsLock)
+	batch.Queue(relist, by.relisting(by.recipients(numbers), true)).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&removed) })
+	err = s.reports.SendBatch(ctx, batch).Close()
 	return removed, wrap("take off the opt-out list", err)
 }
 
