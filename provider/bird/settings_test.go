@@ -25,7 +25,7 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 		},
 		"empty signing key": {
 			map[string]any{"access_key_file": "access", "signing_key_files": "empty"},
-			"signing_key_files: is empty",
+			"signing_key_files: empty is empty",
 		},
 		"no workspace": {
 			map[string]any{"access_key_file": "access", "api": "channels", "channel": channelID},

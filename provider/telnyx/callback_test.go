@@ -58,16 +58,12 @@ func TestRecordedWebhooksAreRead(t *testing.T) {
 		"received": {Inbound: []provider.Inbound{{
 			Reference: "84cca175-9755-4859-b67f-4730d7f58aa3", From: "+447700900123",
 			To: "+447700900999", Text: "STOP",
+			SentAt: time.Date(2026, 3, 1, 12, 0, 14, 148_000_000, time.UTC),
 		}}},
 	} {
 		call := genuine(string(recorded(t, name)))
 		want.ReplayID = call.Get("Telnyx-Signature-Ed25519")
 		webtest.CheckContent(t, c, call, want)
-	}
-	sent := time.Date(2026, 3, 1, 12, 0, 14, 148_000_000, time.UTC)
-	content, err := c.ReadCallback(genuine(string(recorded(t, "received"))))
-	if err != nil || !content.Inbound[0].SentAt.Equal(sent) {
-		t.Errorf("got %+v, error %v", content, err)
 	}
 }
 

@@ -95,7 +95,7 @@ func CheckAge(at, now time.Time, late time.Duration) error {
 // Time reads a time of signed content, such as 2026-11-21T10:00:00.000Z; zero if it has none.
 func Time(text string) time.Time {
 	at, _ := time.Parse(time.RFC3339, text)
-	return at
+	return at.UTC()
 }
 
 // Some vendors sign the concatenated names and values of a form. The same text can then be cut into
