@@ -232,9 +232,8 @@ const afterDay = time.Hour
 // kinds: those that are three times as old as at their last closing (an hour, three hours, nine,
 // and so on), and those with a message or attempt whose ambiguity a person has settled since,
 // within the last day. A closed day is listed only until half of the retention of its rows is over,
-// because later rows may be gone. The time zone is not known here. So the list may begin with a day
-// that was over before the oldest kept one began, and may hold days that are not over yet: see
-// CanClose.
+// because later rows may be gone. The time zone is not known here. So the list begins a day early,
+// for zones west of UTC, and may hold days that are not over yet: see CanClose.
 func (s *Reports) Unclosed(ctx context.Context, facts time.Duration) ([]string, error) {
 	dates, err := rows(ctx, s.db, pgx.RowTo[string], `
 		select to_char(d, 'YYYY-MM-DD')

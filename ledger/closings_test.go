@@ -402,8 +402,7 @@ func TestDaysAreLookedAtAgainAsTheyGrowOld(t *testing.T) {
 	if len(got) > 0 && got[len(got)-1] == date(-1) { // already the next day in some zone
 		got = got[:len(got)-1]
 	}
-	// The sixth day ago has not been closed, because no day of the ledger was part of it. West of
-	// UTC one would have been.
+	// West of UTC, the sixth day ago ended on the UTC day that is the oldest of the ledger.
 	if diff := cmp.Diff([]string{date(6), date(4), date(2), date(1), date(0)}, got); diff != "" {
 		t.Error(diff)
 	}

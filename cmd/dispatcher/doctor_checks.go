@@ -90,7 +90,7 @@ func (ck *checker) checkDrawKey(context.Context) []finding {
 		return []finding{broken("draw key", err)}
 	}
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o037 != 0 {
-		return []finding{warned("draw key", "others may read "+path,
+		return []finding{warned("draw key", "others may read or change "+path,
 			"chmod o-rwx,g-wx "+quoted(path))}
 	}
 	return []finding{fine("draw key", "key %s draws", keys[0].ID())}

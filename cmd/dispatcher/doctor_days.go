@@ -81,7 +81,7 @@ func daysFinding(s *ledger.DaysState, r *ledger.Retention) finding {
 	case overdue(s.OldestPayloads, r.Payloads):
 		return warned(check, fmt.Sprintf("numbers and texts of %s are still there",
 			s.OldestPayloads), fix)
-	case overdue(s.Oldest, r.Facts) && len(s.Skipped) == 0:
+	case overdue(s.Oldest, max(r.Facts, s.LeastKept)) && len(s.Skipped) == 0:
 		return warned(check, fmt.Sprintf("%s is still there", s.Oldest), fix)
 	case s.Now.Sub(s.Turned) > r.IDs+lateDays:
 		return warned(check, fmt.Sprintf("no ids were forgotten since %s",
@@ -114,7 +114,7 @@ func skippedFinding(s *ledger.DaysState) finding {
 // locks for everything else, must fit.
 func locksFinding(s *ledger.DaysState, r *ledger.Retention) finding {
 	const check = "locks"
-	days := int(r.Facts/(24*time.Hour)) + 4
+	days := int(max(r.Facts, s.LeastKept)/(24*time.Hour)) + 4
 	if need := days * ledger.LocksPerDay * 3 / 2; s.Locks < need {
 		return warned(check, fmt.Sprintf("the server has room for %d locks; questions about %d days "+
 			"may need %d", s.Locks, days, need), "raise max_locks_per_transaction of the server, or "+

@@ -16,9 +16,6 @@ func TestKeysRotatePutsANewKeyOnTopAndKeepsTheOld(t *testing.T) {
 	t.Parallel()
 	path := write(t, "draw.key",
 		"# ours\n"+strings.Repeat("02", 32)+"\n"+strings.Repeat("03", 32)+"\n")
-	if err := os.Chmod(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
 	if err := os.Chmod(path, 0o640); err != nil { // as for a service that is not its owner
 		t.Fatal(err)
 	}

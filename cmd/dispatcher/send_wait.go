@@ -56,7 +56,7 @@ func (w *waiter) await(
 	switch {
 	case ctx.Err() != nil:
 		return latest, false, &codedError{code: exitInterrupted, err: fmt.Errorf("interrupted; %s "+
-			"is published and will be sent: \"dispatcher tail --id %s --until-final\" follows it",
+			"is published and goes its way: \"dispatcher tail --id %s --until-final\" follows it",
 			quoted(id), quoted(id))}
 	case waiting.Err() != nil && !timely:
 		err = nil

@@ -68,10 +68,10 @@ func (c *cli) topicsCreateCommand() *cobra.Command {
 		Use:   "create",
 		Short: "Create the topics that do not exist yet",
 		Long: `Creates the topics of all lanes of the routing, and those for status events, dead
-letters and inbound messages. The lanes are those of --routing, else of the routing in force, else of
-DISPATCHER_ROUTING_FILE, else otp, transactional and bulk. An existing topic is never changed. If it
-has other partitions or replicas than a flag asks for, its state is "differs", and the exit code is
-1.`,
+letters and inbound messages. The lanes are those of --routing, else of the routing in force, else
+of DISPATCHER_ROUTING_FILE, else otp, transactional and bulk. An existing topic is never changed. If
+it has other partitions or replicas than a flag asks for, its state is "differs", and the exit code
+is 1.`,
 		Example: `  dispatcher topics create --dry-run
   dispatcher topics create --partitions 24 --replication-factor 3`,
 		Args: cobra.NoArgs,

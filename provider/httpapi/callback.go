@@ -166,6 +166,7 @@ func (in *inbound) message(d *document) (provider.Inbound, bool) {
 	if !web.PlainID(reference) {
 		reference = ""
 	}
-	return provider.Inbound{Reference: reference, From: web.International(from), To: web.International(to), Text: text},
-		hasFrom && hasText && from != ""
+	return provider.Inbound{
+		Reference: reference, From: web.International(from), To: web.International(to), Text: text,
+	}, hasFrom && hasText && from != ""
 }

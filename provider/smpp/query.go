@@ -66,8 +66,8 @@ var (
 	errNoSlot      = errors.New("no window has room")
 )
 
-// ask sends a request outside the window and waits for its answer, at most for the response
-// timeout.
+// ask sends a request and waits for its answer, at most for the response timeout. The caller holds
+// a slot of the window.
 func (s *session) ask(ctx context.Context, body pdu.Body) (response, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.ResponseTimeout)
 	defer cancel()

@@ -141,7 +141,7 @@ func (q *receiptQueries) next(now time.Time) (r awaitedReceipt, wait time.Durati
 // again later. If no slot was free, or no bind was up, it is queried next.
 func (q *receiptQueries) ask(ctx context.Context, awaited awaitedReceipt) {
 	r, err := q.query(ctx, awaited.reference, awaited.source)
-	if errors.Is(err, errNoSlot) || errors.Is(err, errNoBind) {
+	if errors.Is(err, errNoSlot) || errors.Is(err, errNoBind) || errors.Is(err, errStalled) {
 		q.mu.Lock()
 		q.postponed = &awaited
 		q.mu.Unlock()

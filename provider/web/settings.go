@@ -94,13 +94,14 @@ func keyOf(err error) string {
 const maxSecrets = 2
 
 // OneLine is the content of a secret's file without the line break at its end. It refuses what a
-// header could not carry. The error shows nothing of it.
+// header could not carry, and blanks at the ends. The error shows nothing of it.
 func OneLine(content []byte) (string, error) {
 	text := strings.TrimRight(string(content), "\r\n")
 	if text == "" {
 		return "", errors.New("is empty")
 	}
-	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
+	if text != strings.TrimSpace(text) ||
+		strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return "", errors.New("holds something else than one line of printable characters")
 	}
 	return text, nil
@@ -109,8 +110,8 @@ func OneLine(content []byte) (string, error) {
 // Secret reads the file that a setting names, a single line.
 func Secret(r *settings.Reader, key string) string {
 	content := r.File(key)
-	if content == nil {
-		return ""
+	if len(content) == 0 {
+		return "" // File has reported it
 	}
 	text, err := OneLine(content)
 	if err != nil {

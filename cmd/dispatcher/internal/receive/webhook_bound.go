@@ -177,9 +177,9 @@ const (
 	// rollout is how long an unknown channel may belong to a newer routing than this instance has
 	// read. Until then its provider is asked to call again.
 	rollout = time.Minute
-	// maxUnknown bounds how many unknown names are remembered, because anybody can call with any one.
-	// They are forgotten together, unknownMemory after the first of them came. The caller with a
-	// further name is asked to call again, because it may be that of a new channel.
+	// maxUnknown bounds how many unknown names are remembered: anybody can call with any name. They
+	// are forgotten together, unknownMemory after the first of them came. The caller with a further
+	// name is asked to call again, because it may be that of a new channel.
 	maxUnknown    = 1000
 	unknownMemory = 10 * time.Minute
 )

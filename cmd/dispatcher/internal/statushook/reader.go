@@ -117,7 +117,7 @@ func (r *reader) poll(ctx context.Context) []*event {
 	})
 	if len(left) > 0 && fetches.NumRecords() == 0 {
 		// A poll whose context has ended waits for a running rebalance, blocks the next one, and returns
-		// no records. There may have been none before. To block twice does no harm.
+		// no records. The poll above may have blocked it already; to block twice does no harm.
 		ended, end := context.WithCancel(ctx)
 		end()
 		r.client.PollRecords(ended, 1)
