@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"dispatcher/admission"
 	"dispatcher/selector"
 )
 
@@ -113,8 +114,9 @@ func (v value) date(zone *time.Location) time.Time {
 	if !ok {
 		return time.Time{}
 	}
-	if at, err := time.ParseInLocation(time.DateOnly, s, zone); err == nil {
-		return at.UTC()
+	// Noon, because a day may have no midnight where clocks change.
+	if noon, err := time.ParseInLocation(time.DateOnly+" 15", s+" 12", zone); err == nil {
+		return admission.Day.Start(noon, zone)
 	}
 	at, err := time.Parse(time.RFC3339, s)
 	if err != nil {

@@ -100,6 +100,12 @@ func parseStatusWebhooks(text []byte, secrets *SecretsFolder) ([]StatusWebhook, 
 	return hooks, nil
 }
 
+// eventStates are the states of status events, as docs/schema/status.schema.json has them.
+var eventStates = []string{
+	"scheduled", "waiting", "retry", "sending", "accepted", "delivered", "undelivered",
+	"no_receipt", "rejected", "failed", "unknown", "dead",
+}
+
 func (w *StatusWebhook) check(age string) error {
 	if !isName(w.Name, false) {
 		return errors.New("name is not 1 to 64 letters, digits, dots, dashes and underscores")
@@ -111,8 +117,12 @@ func (w *StatusWebhook) check(age string) error {
 	case u.Scheme == "http" && !w.AllowPrivate:
 		return errors.New("url is http; write https, or allow_private: true for a receiver on this " +
 			"machine or in a private network")
-	case slices.Contains(w.States, ""):
-		return errors.New("states has an empty one")
+	}
+	for _, state := range w.States {
+		if !slices.Contains(eventStates, state) {
+			return fmt.Errorf("state %q is unknown; %s", state,
+				suggest(state, eventStates, "use "+strings.Join(eventStates, ", ")))
+		}
 	}
 	if age != "" {
 		if w.MaxAge, err = time.ParseDuration(age); err != nil || w.MaxAge < time.Minute ||

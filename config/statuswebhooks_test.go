@@ -62,7 +62,7 @@ func TestStatusWebhooksAreReadWithTheirSecrets(t *testing.T) {
 		shop + "[bare.key]}":                "bare.key is not a secret",
 		shop + "[long.key]}":                "long.key is not a secret",
 		shop + "[shop.key], max_age: 721h}": "max_age is not a duration",
-		shop + "[shop.key], states: ['']}":  "states has an empty one",
+		shop + "[shop.key], states: ['']}":  `state "" is unknown`,
 		"{name: a, url: \"https://u:p@x\", secret_files: [shop.key]}": "url is not an https",
 		shop + "[none.key]}":              "there is no file none.key",
 		shop + "[../x.key]}":              "lies outside of the secrets folder",

@@ -68,6 +68,12 @@ const selectDefinitions = `
 	  from pg_proc p join pg_namespace n on n.oid = p.pronamespace
 	  where n.nspname in ('dispatcher', 'audit', 'facts')
 	  union all
+	  select 'policy ' || n.nspname || '.' || c.relname || ' ' || p.polname,
+	    concat(pg_get_expr(p.polqual, p.polrelid), ' ', pg_get_expr(p.polwithcheck, p.polrelid))
+	  from pg_policy p join pg_class c on c.oid = p.polrelid
+	  join pg_namespace n on n.oid = c.relnamespace
+	  where n.nspname in ('dispatcher', 'audit', 'facts')
+	  union all
 	  select 'PostgreSQL', current_setting('server_version_num')
 	  union all
 	  select name, checksum from facts.migrations

@@ -66,7 +66,8 @@ const uncounted = `
 	having w.granted > coalesce(sum(c.n), 0)
 	order by w.window_start, w.window_seconds, w.channel, w.scope`
 
-// uncountedMargin is the longest time between receipt of a message and its attempts: see @margin.
+// uncountedMargin is how much older than its attempts a message may be without a false difference:
+// one that was scheduled for longer may have been dropped. See @margin.
 const uncountedMargin = 32 * 24 * time.Hour
 
 // Uncounted lists the windows of limits in [from, to) that granted more attempts than are on

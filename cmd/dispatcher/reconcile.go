@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/reconcile"
@@ -152,7 +154,9 @@ func (f *reconcileFlags) period(zone *time.Location) (p ledger.Period, err error
 	}
 	for flag, at := range map[string]*time.Time{"from": &p.From, "to": &p.To} {
 		value := map[string]string{"from": f.from, "to": f.to}[flag]
-		if *at, err = time.ParseInLocation(time.DateOnly, value, zone); err != nil {
+		if noon, failed := app.ParseDate(value, zone); failed == nil {
+			*at = admission.Day.Start(noon, zone)
+		} else {
 			*at, err = time.Parse(time.RFC3339, value)
 		}
 		if err != nil {

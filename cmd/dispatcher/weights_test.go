@@ -235,7 +235,7 @@ func TestARouteIsPausedAndResumedByName(t *testing.T) {
 	}
 	number := dispatcher(t, "", env, "pause", "--prefix", "+447700900123", "--reason", "r")
 	if number.code != exitUsage || strings.Contains(number.err, "0900") ||
-		!strings.HasPrefix(number.err, "dispatcher: a prefix in blocked, paused or limits is as long as a whole number") {
+		!strings.HasPrefix(number.err, "dispatcher: a prefix in match, blocked, paused or limits is as long as a whole number") {
 		t.Errorf("got %+v", number)
 	}
 	pause(exitOK, "pause", "default")

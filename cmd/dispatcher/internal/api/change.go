@@ -77,12 +77,12 @@ type rampInput struct {
 	Route string `path:"route" maxLength:"64"`
 	Body  struct {
 		Change
-		Weights      weights `json:"weights" minProperties:"1" maxProperties:"200" doc:"that the ramp leads to"`
-		OverSeconds  int64   `json:"over_seconds" minimum:"1" maximum:"31536000" doc:"from now to the last step"`
-		Steps        int     `json:"steps,omitempty" minimum:"1" maximum:"1000" default:"6"`
-		MaxErrors    float64 `json:"max_errors,omitempty" minimum:"0" maximum:"1" default:"0.05" doc:"the ramp holds above it"`
-		MaxDeviation float64 `json:"max_deviation,omitempty" minimum:"0" maximum:"1" default:"0.05" doc:"the ramp holds above it"`
-		Least        int64   `json:"least_messages,omitempty" minimum:"0" default:"100" doc:"no check before this many messages"`
+		Weights      weights  `json:"weights" minProperties:"1" maxProperties:"200" doc:"that the ramp leads to"`
+		OverSeconds  int64    `json:"over_seconds" minimum:"1" maximum:"31536000" doc:"from now to the last step"`
+		Steps        int      `json:"steps,omitempty" minimum:"1" maximum:"1000" default:"6"`
+		MaxErrors    *float64 `json:"max_errors,omitempty" minimum:"0" maximum:"1" default:"0.05" doc:"the ramp holds above it; 0 switches the check off"`
+		MaxDeviation *float64 `json:"max_deviation,omitempty" minimum:"0" maximum:"1" default:"0.05" doc:"the ramp holds above it; 0 switches the check off"`
+		Least        *int64   `json:"least_messages,omitempty" minimum:"0" default:"100" doc:"no check before this many messages"`
 	}
 }
 
@@ -98,11 +98,7 @@ func (a *API) startRamp(ctx context.Context, in *rampInput) (*reply[*control.Ram
 	plan := control.RampPlan{
 		Route: in.Route, To: to, Steps: in.Body.Steps,
 		Every:     time.Duration(in.Body.OverSeconds) * time.Second / time.Duration(in.Body.Steps),
-		MaxErrors: in.Body.MaxErrors, MaxDeviation: in.Body.MaxDeviation, Least: in.Body.Least,
-	}
-	if plan.Every < control.LeastBetween {
-		return nil, &control.Refused{Err: fmt.Errorf("over_seconds leaves less than a second for "+
-			"each of %d steps: take longer, or fewer steps", plan.Steps)}
+		MaxErrors: *in.Body.MaxErrors, MaxDeviation: *in.Body.MaxDeviation, Least: *in.Body.Least,
 	}
 	draft, err := control.Begin(ctx, a.cfg.Ledger, nil, who)
 	if err != nil {

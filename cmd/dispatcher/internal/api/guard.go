@@ -34,8 +34,11 @@ func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
 	who, err := a.cfg.Gate.Authenticate(r)
 	if err != nil {
 		status, detail := refusal(err)
-		if status == http.StatusUnauthorized {
+		switch status {
+		case http.StatusUnauthorized:
 			ctx.SetHeader("WWW-Authenticate", "Bearer")
+		case http.StatusServiceUnavailable:
+			a.cfg.Log.Error().Err(err).Msg("tokens cannot be checked")
 		}
 		a.deny(ctx, status, detail)
 		return

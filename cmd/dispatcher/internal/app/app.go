@@ -118,7 +118,7 @@ func (a *App) start(ctx context.Context) error {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		newBuildInfo(a.opts.Version), newConsumerGauges(a.readiness.lanes),
 		newReadyGauge(a.readiness.checks))
-	// Added first, so that it stops last: until then it shows how the other parts stop.
+	// Added before all other parts but the traces, so that it still answers while they stop.
 	a.stopper.add("admin server", a.stopAdmin)
 	if err := a.startAdmin(ctx); err != nil {
 		return err // a port in use is noticed before the first message is read

@@ -101,7 +101,11 @@ func (d *days) closeDays(ctx context.Context) {
 		left := len(dates)
 		for i := 0; i < len(dates) && err == nil; i++ {
 			var closed bool
-			if closed, err = d.closeDay(ctx, dates[i]); closed {
+			closed, err = d.closeDay(ctx, dates[i])
+			if errors.Is(err, ledger.ErrRowsGone) {
+				closed, err = true, nil // its figures stay, and the days after it are still closed
+			}
+			if closed {
 				left--
 			}
 		}

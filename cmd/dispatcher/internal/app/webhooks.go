@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"maps"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -118,12 +117,18 @@ func (wl *webhookListeners) Listener(channel string) (l provider.CallbackReader,
 func (wl *webhookListeners) change(t *transition) (undo func()) {
 	before := wl.set.Load()
 	next := map[string]provider.CallbackReader{}
-	for name := range maps.Keys(t.live) {
+	keep := func(name string) {
 		if before != nil && t.opened[name] == nil {
 			if l, known := (*before)[name]; known {
 				next[name] = l
 			}
 		}
+	}
+	for name := range t.live {
+		keep(name)
+	}
+	for name := range t.troubles { // a channel that is still unusable keeps its nil
+		keep(name)
 	}
 	for name, opened := range t.opened {
 		if l, ok := listenerOf(opened); ok {

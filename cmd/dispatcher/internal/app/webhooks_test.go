@@ -64,6 +64,15 @@ func TestWebhookListenersFollowTheRouting(t *testing.T) {
 		),
 		"w v! ",
 	)
+	step(
+		document(
+			heardSMPP+"\n"+heardSinch+"\n"+
+				`  v: {provider: sinch, settings: {service_plan_id: other, token_file: `+
+				`missing.secret}}`,
+			"w, s, v",
+		),
+		"w v! ",
+	)
 	if after, _ := s.listeners.Listener("w"); after != before {
 		t.Error("an unchanged channel has another adapter")
 	}

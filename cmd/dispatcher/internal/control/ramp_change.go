@@ -74,6 +74,13 @@ func (d *Draft) StartRamp(ctx context.Context, p *RampPlan) (*RampStarted, error
 	if err := d.need(); err != nil {
 		return nil, err
 	}
+	switch {
+	case p.Steps < 1 || p.Steps > MostSteps:
+		return nil, refusef("a ramp has 1 to %d steps, not %d", MostSteps, p.Steps)
+	case p.Every < LeastBetween:
+		return nil, refusef("%d steps leave less than a second for each: take longer, or fewer steps",
+			p.Steps)
+	}
 	r, err := p.ramp(d.Base(), &d.by)
 	if err != nil {
 		return nil, err

@@ -50,7 +50,8 @@ func (s *Server) handle(
 		in, err := s.signedIn(r)
 		switch {
 		case errors.Is(err, access.ErrUnavailable):
-			s.fail(w, &request{Request: r}, http.StatusServiceUnavailable, err.Error())
+			s.cfg.Log.Error().Err(err).Msg(uncheckedInLog)
+			s.fail(w, &request{Request: r}, http.StatusServiceUnavailable, unchecked)
 			return
 		case err != nil:
 			s.askToSignIn(w, r)

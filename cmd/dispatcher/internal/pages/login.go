@@ -92,6 +92,13 @@ func (s *Server) beginWith(w http.ResponseWriter, r *http.Request, token string)
 	}
 }
 
+// unchecked is what a user reads when tokens cannot be checked; the log says why.
+const (
+	unchecked = "Tokens cannot be checked now. Try again in a few seconds; if it stays so, the log " +
+		"says what is wrong with the issuer or the file of tokens."
+	uncheckedInLog = "tokens cannot be checked"
+)
+
 // begin starts a session if its token is valid, and returns the page to go on with. When it returns
 // false, it has answered the request.
 func (s *Server) begin(
@@ -100,9 +107,8 @@ func (s *Server) begin(
 	who, err := s.cfg.Gate.Token(r.Context(), of.Token)
 	switch {
 	case errors.Is(err, access.ErrUnavailable):
-		s.showLogin(w, r, http.StatusServiceUnavailable, "Tokens cannot be checked now. Try again "+
-			"in a few seconds; if it stays so, the log says what is wrong with the issuer or the file "+
-			"of tokens.")
+		s.cfg.Log.Error().Err(err).Msg(uncheckedInLog)
+		s.showLogin(w, r, http.StatusServiceUnavailable, unchecked)
 		return "", false
 	case errors.Is(err, access.ErrNoRole):
 		s.showLogin(w, r, http.StatusForbidden, "The token is valid and gives no role here: "+

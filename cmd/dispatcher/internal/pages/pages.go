@@ -105,7 +105,7 @@ func New(cfg Config) (*Server, error) {
 
 // ServeHTTP serves a page.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	secure(s.mux).ServeHTTP(w, r)
+	secure(http.MaxBytesHandler(s.mux, largestEdit)).ServeHTTP(w, r)
 }
 
 // Close ends the streams of pages that are open, so that the HTTP server can stop.

@@ -46,8 +46,11 @@ func ContractMonth(at time.Time, zone *time.Location, begins int) (from, to time
 	if day < begins {
 		month--
 	}
-	return time.Date(year, month, begins, 0, 0, 0, 0, zone),
-		time.Date(year, month+1, begins, 0, 0, 0, 0, zone)
+	begin := func(month time.Month) time.Time {
+		noon := time.Date(year, month, begins, 12, 0, 0, 0, zone) // a day may have no midnight
+		return admission.Day.Start(noon, zone).In(zone)
+	}
+	return begin(month), begin(month + 1)
 }
 
 // NewContract compares a channel's contract with what the channel billed, according to the rows,

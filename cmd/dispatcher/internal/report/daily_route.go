@@ -320,6 +320,16 @@ type versionSum struct {
 	agreed, effective map[string]float64 // shares
 }
 
+// someSticky reports whether messages were counted under a version that draws by recipient.
+func (s *versionSums) someSticky() bool {
+	for _, v := range s.versions {
+		if v.sticky {
+			return true
+		}
+	}
+	return false
+}
+
 // add counts messages of a channel under a version of the route.
 func (s *versionSums) add(version int64, route *config.Route, channel string, messages int64) {
 	if s.versions == nil {

@@ -122,7 +122,7 @@ func (t *traffic) keptSentence() string {
 	switch {
 	case len(t.off()) == 0:
 		return "The channels carried what was agreed, within " + points(t.tolerance) + difference + "."
-	case t.fit.Verdict == Sticky:
+	case t.fit.Verdict == Sticky, t.fit.Verdict == TooFew:
 		return "The channels carried what was drawn for them" + difference +
 			", because some recipients got many messages."
 	}

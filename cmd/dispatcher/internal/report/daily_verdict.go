@@ -130,7 +130,7 @@ func (t *traffic) verdict(draws string) string {
 		return TooFew
 	case len(t.off()) == 0:
 		return Kept
-	case t.fit.Verdict == TooFew:
+	case t.fit.Verdict == TooFew && !t.traffic.someSticky(): // else what fallbacks moved counts
 		return TooFew
 	case t.fit.Verdict == Unfair:
 		return Moved
@@ -167,6 +167,10 @@ func (t *traffic) nobodyCarried(draws string) bool {
 		}
 	case Sticky:
 		if t.drawn.total < leastExpected*int64(len(t.channels)) {
+			return false
+		}
+	case OneWay:
+		if t.drawn.total < leastExpected || t.traffic.total >= leastExpected {
 			return false
 		}
 	default:

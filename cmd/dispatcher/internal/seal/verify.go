@@ -27,9 +27,9 @@ type Fault struct {
 }
 
 // Verify compares the leaves of a row in the log, oldest first, with what the tables have now, nil
-// for nothing. looked is the time of the last seal of the row. The dispatcher gives each change a
-// time, so a part that differs from its last leaf must have a time after looked.
-func Verify(sealed []Leaf, now *ledger.Evidence, looked time.Time) []Fault {
+// for nothing. sealedAt is the time of the last seal of the row. The dispatcher gives each change a
+// time, so a part that differs from its last leaf must have a time after sealedAt.
+func Verify(sealed []Leaf, now *ledger.Evidence, sealedAt time.Time) []Fault {
 	switch {
 	case now == nil:
 		return []Fault{{Seq: sealed[0].Seq, What: Deleted}}
@@ -44,7 +44,7 @@ func Verify(sealed []Leaf, now *ledger.Evidence, looked time.Time) []Fault {
 	last := &sealed[len(sealed)-1]
 	faults = append(faults, follow(last, &current, now)...)
 	if last.State == ledger.NotSent || now.State == ledger.NotSent ||
-		!now.LaterAt.Before(looked.Add(-ledger.LateCommit)) {
+		!now.LaterAt.Before(sealedAt.Add(-ledger.LateCommit)) {
 		return faults
 	}
 	// Nothing changed since the last seal, by the times of the row.
