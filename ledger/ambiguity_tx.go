@@ -15,6 +15,7 @@ import (
 // them.
 //
 //   - "repeated" stores the key under which a message is submitted again, or removes it. It skips
+//     attempts that were settled before, because the search may have ended since. It also skips
 //     messages that another transaction has locked: the settlement did not move them, or it would
 //     hold these locks itself, and once it has locked channels it must not wait for a message.
 //   - "opened" begins an ambiguity, or continues it when an attempt under the same key was settled.
@@ -30,7 +31,10 @@ var recordAmbiguities = ofDay(named(ambiguityNames, `
 	    as u(seq, attempt, key, account, step, until, next_at, verdict, repeat, partly)
 	), mine as materialized (
 	  select g.* from given g join dispatcher.messages m on m.seq = g.seq and m.attempts = g.attempt
-	  where m.same_key is not null or g.repeat for update of m skip locked
+	  where (m.same_key is not null or g.repeat) and not exists (
+	    select from dispatcher.ambiguous e where e.message_seq = g.seq and e.key = g.key
+	      and (e.closed_at is not null or e.last >= g.attempt))
+	  for update of m skip locked
 	), repeated as (
 	  update dispatcher.messages m set same_key = case when g.repeat then g.key end,
 	    same_key_until = case when g.repeat then g.until end,

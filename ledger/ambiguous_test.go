@@ -188,6 +188,24 @@ func TestARepeatThatNeverCameToItsTurnEndsUnknown(t *testing.T) {
 	}
 }
 
+// TestALateSettlementDoesNotBringTheKeyBack: another process has settled the attempt meanwhile, and
+// the search has ended.
+func TestALateSettlementDoesNotBringTheKeyBack(t *testing.T) {
+	t.Parallel()
+	l, m, see := openAmbiguity(t, ledger.SameKey)
+	j := final(m)
+	j.As, j.Move.State, j.Move.Reason = ledger.Resent, ledger.Retry, "resend"
+	j.Move.PossibleDuplicate, j.Move.Tried = true, true
+	if !resolve(t, l, j) {
+		t.Fatal("nothing was ended")
+	}
+	before := see(seeAmbiguity)
+	settleAll(t, l, []ledger.Settlement{repeat(m, 1)})
+	if got := see(seeAmbiguity); got != before {
+		t.Errorf("got %s, before %s", got, before)
+	}
+}
+
 // claimAgain makes the message of an ambiguity due and claims its next attempt under the key.
 func claimAgain(t *testing.T, l *ledger.Ledger, see func(string) string) {
 	t.Helper()

@@ -15,8 +15,8 @@ import (
 // tenant may take. The row of a tenant is made by the first claim that needs it.
 
 // makeTenantLimits creates the rows that some scopes lack, in the lock order, while their channels
-// are locked. A limit that an earlier document removed continues in the window that it had then, if
-// the history has no later one. When that window is over, only its release time is kept, and the
+// are locked. A limit that an earlier document removed, or whose row was dropped as idle while the
+// clock was ahead, continues in the window that it had then, if the history has no later one. When that window is over, only its release time is kept, and the
 // window stays in the history. A day counts as over 25 hours after its beginning, see
 // facts.window_evidence. A prepaid budget begins with the sum of its top-ups. When another claim
 // creates the same row at the same time, the statement waits for it.
@@ -37,7 +37,6 @@ const makeTenantLimits = `
 	    where h.channel = n.channel and h.scope = n.scope and h.window_seconds = n.window_seconds
 	      and h.unit = n.unit and h.currency is not distinct from n.currency
 	    order by h.window_start desc limit 1) h
-	  where h.until is not null
 	), gone as (
 	  delete from dispatcher.limit_history h using last b
 	  where h.channel = b.channel and h.scope = b.scope and h.window_seconds = b.window_seconds

@@ -129,6 +129,27 @@ func TestALimitOfEachTenantBeginsWithWhatTheyHaveTaken(t *testing.T) {
 	}
 }
 
+// TestAWindowThatWasDroppedTooEarlyGoesOn: the database's clock was days ahead, so that the row of
+// the tenant seemed to be idle.
+func TestAWindowThatWasDroppedTooEarlyGoesOn(t *testing.T) {
+	t.Parallel()
+	tier.OneWindow(t, 24*time.Hour)
+	r := lend(t)
+	applyLimits(t, r.l, nil, eachTenant(admission.Day, 5))
+	if got := sendOf(t, r.l, "shop", 4); got != 4 {
+		t.Fatalf("%d were sent", got)
+	}
+	execute(t, r.db, `with gone as (
+		  delete from dispatcher.limits where scope = 'tenant:shop' returning *)
+		insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start, max,
+		  granted, reserved, currency, since)
+		select channel, scope, window_seconds, unit, window_start, max, granted, reserved, currency,
+		  since from gone`)
+	if got := sendOf(t, r.l, "shop", 9); got != 1 {
+		t.Errorf("%d were sent, 4 of 5 had been taken", got)
+	}
+}
+
 // TestASlidingLimitOfATenantKeepsItsPaceWhenItsRowIsMadeAgain: removing the limit of each tenant
 // and adding it again does not allow a second burst.
 func TestASlidingLimitOfATenantKeepsItsPaceWhenItsRowIsMadeAgain(t *testing.T) {

@@ -10,9 +10,10 @@ import (
 // An instance claimed its attempts without outcome, by the database's clock, between oldest_open_at
 // (or its registration, before the first heartbeat) and maxSilence after the last heartbeat: Lock
 // returns an error after that. slack covers claims that were committed but that the heartbeat, when
-// it was composed, did not count yet; it is several times the timeouts that bound a claim. These
-// bounds keep the scan of recovery short: it reads the block ranges of attempts that have rows of
-// that time, and those that are not summarised yet.
+// it was composed, did not count yet; it is several times the timeouts that bound a claim.
+// oldest_open_at is after the last heartbeat when the clock was set back in between. These bounds
+// keep the scan of recovery short: it reads the block ranges of attempts that have rows of that
+// time, and those that are not summarised yet.
 const (
 	maxSilence = 5 * time.Minute
 	slack      = time.Minute
@@ -20,7 +21,8 @@ const (
 	// openOf is the condition that attempt a has no outcome and is one of instance i.
 	openOf = `a.instance = i.id and a.outcome is null
 	    and a.claimed_at >= least(i.oldest_open_at, i.last_seen) - @slack::interval
-	    and a.claimed_at <= i.last_seen + @max_silence::interval + @slack::interval`
+	    and a.claimed_at <= greatest(i.oldest_open_at, i.last_seen) + @max_silence::interval
+	      + @slack::interval`
 )
 
 // isDead is the condition that instance i is dead: it has left, or has been silent for @dead_after.

@@ -140,6 +140,19 @@ func TestAbandonedLooksBackToTheOldestOpenAttempt(t *testing.T) {
 	}
 }
 
+// TestAClockThatWasSetBackHidesNoAttempt: the last heartbeat is earlier than the attempts.
+func TestAClockThatWasSetBackHidesNoAttempt(t *testing.T) {
+	t.Parallel()
+	living, dead, db := lost(t)
+	execute(t, db, `update dispatcher.instances
+		set oldest_open_at = last_seen + interval '30 minutes' where id = $1`, dead.Instances.ID())
+	execute(t, db, `update dispatcher.attempts a set claimed_at = i.oldest_open_at
+		from dispatcher.instances i where i.id = a.instance and i.id = $1`, dead.Instances.ID())
+	if ids := abandoned(t, living); len(ids) != 2 {
+		t.Error(ids)
+	}
+}
+
 // TestAHeartbeatThatIsExecutedLateHidesNoAttempt: the server hung for an hour. Before that a
 // heartbeat was sent when nothing was open, and then attempts were claimed.
 func TestAHeartbeatThatIsExecutedLateHidesNoAttempt(t *testing.T) {

@@ -127,6 +127,7 @@ func (r *reloader) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	compiled.Since = current.CreatedAt
 	tokens := readTokens(doc, compiled, r.connections.connector.secrets.Read)
 	directory := inbound.NewDirectory(&doc.Inbound)
 	// Messages of subscribers may come as soon as the first channels are connected.

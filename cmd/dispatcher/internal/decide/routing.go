@@ -18,6 +18,8 @@ import (
 // change creates a new Routing and swaps the pointer.
 type Routing struct {
 	Version int64
+	// Since is when the version was made, by the database's clock; zero if it always held.
+	Since time.Time
 	// Zone is the time zone of business days.
 	Zone     *time.Location
 	Channels []Channel // in the order of the document

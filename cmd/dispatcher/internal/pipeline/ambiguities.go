@@ -142,6 +142,17 @@ func (d *Dispatcher) account(name string) string {
 	return ""
 }
 
+// accountAt is the account that a channel had at a time; empty when it may have been another one
+// than now. Then the provider is neither asked about a submission of that time, nor is it repeated.
+func (d *Dispatcher) accountAt(name string, at time.Time) string {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if since, known := d.since[name]; !known || at.Before(since) {
+		return ""
+	}
+	return d.account(name)
+}
+
 // channel is the connected channel of that name; nil when this process has none.
 func (d *Dispatcher) channel(name string) provider.Channel {
 	d.mu.RLock()

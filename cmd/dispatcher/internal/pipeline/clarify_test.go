@@ -101,6 +101,31 @@ func TestARepeatDoesNotReachAnotherAccount(t *testing.T) {
 	}
 }
 
+// TestTheAccountOfAnAttemptIsKnownSinceItsSettingsHold: recovery neither repeats nor looks up an
+// attempt at an account that the channel may not have had then.
+func TestTheAccountOfAnAttemptIsKnownSinceItsSettingsHold(t *testing.T) {
+	t.Parallel()
+	p := clarifying(t, &lookupChannel{}, decide.Lane{})
+	name, now := p.routing.Channels[0].Name, time.Now()
+	apply := func(account string, since time.Time) {
+		t.Helper()
+		next := *p.routing
+		next.Channels = slices.Clone(next.Channels)
+		next.Channels[0].Account, next.Since = account, since
+		next.Version = p.Dispatcher.routing.Load().Version
+		if err := p.Apply(&next, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply("new", now)
+	apply("new", now.Add(time.Minute)) // another version with the same settings
+	for at, want := range map[time.Time]string{now.Add(-time.Second): "", now: "new"} {
+		if got := p.accountAt(name, at); got != want {
+			t.Errorf("%s after the change the account is %q, want %q", at.Sub(now), got, want)
+		}
+	}
+}
+
 func TestALookupReturnsTheOutcomeOfASubmission(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -127,11 +127,12 @@ type Dispatcher struct {
 	deciding sync.Mutex     // held while a claim decides, so that no two of them see the same room
 
 	mu      sync.RWMutex
-	stopped bool               // guarded by mu; true when nothing may be launched any more
-	workers map[string]*worker // guarded by mu; by channel name
-	loads   map[string]*load   // guarded by mu; of every channel that this process has had, by name
-	full    map[string]bool    // guarded by mu; lanes that may not take more waiting messages
-	closing sync.WaitGroup     // workers of removed channels on their way out
+	stopped bool                 // guarded by mu; true when nothing may be launched any more
+	workers map[string]*worker   // guarded by mu; by channel name
+	loads   map[string]*load     // guarded by mu; of every channel that this process has had, by name
+	since   map[string]time.Time // guarded by mu; since when each channel has its account, by name
+	full    map[string]bool      // guarded by mu; lanes that may not take more waiting messages
+	closing sync.WaitGroup       // workers of removed channels on their way out
 
 	shown map[string]bool // channels with a metric of their readiness; only countWaiting uses it
 }
@@ -191,6 +192,7 @@ func (d *Dispatcher) Apply(routing *decide.Routing, channels map[string]provider
 	gone := maps.Clone(d.workers)
 	maps.DeleteFunc(gone, func(name string, w *worker) bool { return next[name] == w })
 	d.workers = next
+	d.since = d.accountsSince(routing)
 	d.routing.Store(routing)
 	d.cfg.Metrics.version.Set(float64(routing.Version))
 	d.cfg.Metrics.begin(routing)
@@ -198,6 +200,21 @@ func (d *Dispatcher) Apply(routing *decide.Routing, channels map[string]provider
 		d.closing.Go(func() { d.retire(w) })
 	}
 	return nil
+}
+
+// accountsSince is since when each channel of a new routing has certainly had its account. The
+// caller holds mu.
+func (d *Dispatcher) accountsSince(routing *decide.Routing) map[string]time.Time {
+	since := make(map[string]time.Time, len(routing.Channels))
+	for i := range routing.Channels {
+		name := routing.Channels[i].Name
+		since[name] = routing.Since
+		if before := d.routing.Load(); before != nil && before.Channel(name) >= 0 &&
+			before.Channels[before.Channel(name)].Account == routing.Channels[i].Account {
+			since[name] = d.since[name]
+		}
+	}
+	return since
 }
 
 // loadOf is the load of a channel, which is kept when the connection changes. The caller holds mu.
@@ -260,7 +277,8 @@ func (d *Dispatcher) unready(routing *decide.Routing) []string {
 func (d *Dispatcher) now() time.Time { return d.clock.now() }
 
 // launch hands claimed attempts to their workers, with release times by this process's clock. An
-// attempt whose channel has been removed is settled as not sent.
+// attempt whose channel has been removed, or has other settings than the claim decided with, is
+// settled as not sent.
 func (d *Dispatcher) launch(c *claim) {
 	for _, a := range c.attempts {
 		a.leave, a.latest = d.clock.span(&a.Release)
@@ -278,7 +296,8 @@ func (d *Dispatcher) launch(c *claim) {
 		byChannel[a.Channel] = append(byChannel[a.Channel], a)
 	}
 	for channel, attempts := range byChannel {
-		if w := d.workers[channel]; w != nil {
+		decided := c.plan.Routing.Channels[c.plan.Routing.Channel(channel)].Account
+		if w := d.workers[channel]; w != nil && d.account(channel) == decided {
 			w.put(attempts...)
 			continue
 		}

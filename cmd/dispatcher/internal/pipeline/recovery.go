@@ -51,7 +51,7 @@ func (d *Dispatcher) recorded(
 	attempt := decide.RecordedAttempt(m, a, &lane)
 	can, known := d.capabilities(a.Channel)
 	can.PartReceipts = can.PartReceipts || !known
-	attempt.Inform(can, d.account(a.Channel), claimed, d.reach())
+	attempt.Inform(can, d.accountAt(a.Channel, claimed), claimed, d.reach())
 	attempt.Await = d.awaits(a.Channel)
 	if !attempt.Repeats() {
 		attempt.Submission.Key = d.keys.Key(attempt.Seq, a.Number)
