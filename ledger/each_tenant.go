@@ -16,10 +16,11 @@ import (
 
 // makeTenantLimits creates the rows that some scopes lack, in the lock order, while their channels
 // are locked. A limit that an earlier document removed, or whose row was dropped as idle while the
-// clock was ahead, continues in the window that it had then, if the history has no later one. When that window is over, only its release time is kept, and the
-// window stays in the history. A day counts as over 25 hours after its beginning, see
-// facts.window_evidence. A prepaid budget begins with the sum of its top-ups. When another claim
-// creates the same row at the same time, the statement waits for it.
+// clock was ahead, continues in the window that it had then, if the history has no later one. When
+// that window is over, only its release time is kept, and the window stays in the history. A day
+// counts as over 25 hours after its beginning, see facts.window_evidence. A prepaid budget begins
+// with the sum of its top-ups. When another claim creates the same row at the same time, the
+// statement waits for it.
 const makeTenantLimits = `
 	with wanted as (
 	  select n.channel, n.scope, e.window_seconds, e.unit, e.configured_max, e.currency
