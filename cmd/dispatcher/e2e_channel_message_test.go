@@ -39,7 +39,7 @@ func TestAMessageIsSentOverTheChannelThatIsNamed(t *testing.T) {
 	if got := test("unknown"); got.code != exitUsage || !strings.Contains(got.err, "unknown") {
 		t.Errorf("an unknown channel: %+v", got)
 	}
-	if got := test("b"); got.code != exitUsage || !strings.Contains(got.err, "is draining") {
+	if got := test("b"); got.code != exitFailed || !strings.Contains(got.err, "is draining") {
 		t.Errorf("a draining channel: %+v", got)
 	}
 	if got := queryOne[int](t, s.postgres, `select count(*) from audit.operator_actions
