@@ -50,8 +50,8 @@ func (c *cli) limitsHistoryCommand() *cobra.Command {
 		Short: "List the changes of limits: who, when, why, from what to what",
 		Long: `Lists the changes of limits, newest first: those of a channel, with --all-channels
 those over all channels, without either all of them. --window, --unit, --tenant and --prefix leave
-only those of such limits; without them the changes of a channel's active and admission are listed as
-well. Those are made in the document, by "dispatcher routing apply".`,
+only those of such limits; without them the changes of a channel's active and admission are listed
+as well. Those are made in the document, by "dispatcher routing apply".`,
 		Args: arguments(0, 1),
 		RunE: work(func(ctx context.Context, args []string) error {
 			if limit < 1 {
