@@ -13,7 +13,7 @@ func noNumbers(before, after *config.Routing) error {
 	known := prefixesOf(before)
 	for _, prefix := range prefixesOf(after) {
 		if numbers.Whole(prefix) && !slices.Contains(known, prefix) {
-			return refusef("a prefix in match, blocked, paused or limits is as long as a whole number, "+
+			return refusef("a prefix in match, blocked, paused or limits is as long as a whole number, " +
 				"and whoever reads the routing would see it: write fewer digits")
 		}
 	}
