@@ -26,7 +26,12 @@ var operations = []string{"claim", "settle", "receive", "due", "recover"}
 // with history divided by the time without. LONG_TESTS=1: 30 million messages, 26 GB.
 func BenchmarkPastDays(b *testing.B) {
 	s, err := pgserver.Start(b.Context(), pgserver.Config{
-		Dir: filepath.Join(b.TempDir(), "pg"), Settings: map[string]string{"max_wal_size": "8GB"},
+		Dir: filepath.Join(b.TempDir(), "pg"), Settings: map[string]string{
+			"max_wal_size": "8GB",
+			// As much as the rows of the rounds in both databases need: recovery reads those of the last
+			// minutes, and with less it would measure how they replace one another.
+			"shared_buffers": "1GB",
+		},
 	})
 	if err != nil {
 		b.Fatal(err)
