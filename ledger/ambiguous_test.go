@@ -155,13 +155,18 @@ func TestAResolutionCountsOnceAndAFinalOneMayBeOverruled(t *testing.T) {
 	}
 }
 
+// asResent ends a search with a flagged resend on another channel.
+func asResent(m ledger.Message) ledger.Resolution {
+	r := final(m)
+	r.As, r.Move.State, r.Move.Reason = ledger.Resent, ledger.Retry, "resend"
+	r.Move.PossibleDuplicate, r.Move.Tried = true, true
+	return r
+}
+
 func TestAResendIsAllowedOnceAndFlagged(t *testing.T) {
 	t.Parallel()
 	l, m, see := openAmbiguity(t, ledger.AwaitReceipt)
-	j := final(m)
-	j.As, j.Move.State, j.Move.Reason = ledger.Resent, ledger.Retry, "resend"
-	j.Move.PossibleDuplicate, j.Move.Tried = true, true
-	if !resolve(t, l, j) {
+	if !resolve(t, l, asResent(m)) {
 		t.Fatal("nothing was ended")
 	}
 	if got := see(seeAmbiguity); got != "retry resend resent ops closed duplicate" {
@@ -193,10 +198,7 @@ func TestARepeatThatNeverCameToItsTurnEndsUnknown(t *testing.T) {
 func TestALateSettlementDoesNotBringTheKeyBack(t *testing.T) {
 	t.Parallel()
 	l, m, see := openAmbiguity(t, ledger.SameKey)
-	j := final(m)
-	j.As, j.Move.State, j.Move.Reason = ledger.Resent, ledger.Retry, "resend"
-	j.Move.PossibleDuplicate, j.Move.Tried = true, true
-	if !resolve(t, l, j) {
+	if !resolve(t, l, asResent(m)) {
 		t.Fatal("nothing was ended")
 	}
 	before := see(seeAmbiguity)
