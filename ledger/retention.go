@@ -58,7 +58,8 @@ type Kept struct {
 	// Late is how many payloads were deleted that had outlived their day, because their messages have
 	// ended since.
 	Late int64
-	// Skipped are days that are old enough to be dropped but have messages that have not ended.
+	// Skipped are days that are old enough to be dropped but have messages that have not ended, or
+	// ended in the last half of the retention.
 	Skipped []LivingDay
 }
 
@@ -68,7 +69,7 @@ func (k *Kept) Any() bool {
 	return k.Turned || k.Late+k.Receipts > 0 || days > 0
 }
 
-// LivingDay is a day that is kept because some of its messages have not ended. Living is how many.
+// LivingDay is a day that is kept for some of its messages. Living is how many.
 type LivingDay struct {
 	Day    Day
 	Living int64

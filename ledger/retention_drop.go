@@ -9,9 +9,8 @@ import (
 )
 
 // unended is true when message m of a day still needs its payload: it has not ended, or ended less
-// than $1 ago, or is ambiguous, or was ambiguous less than $1 ago. With $1 = 0 it is true while the
-// message has not ended or is ambiguous. An accepted message has ended unless a receipt is awaited
-// or one of its rows of receipts is due again.
+// than $1 ago, or is ambiguous, or was ambiguous less than $1 ago. An accepted message has ended
+// unless a receipt is awaited or one of its rows of receipts is due again.
 const unended = `(coalesce(
 	  coalesce(m.finished_at, case when m.state in ('sending', 'accepted')
 	    and not exists (select from dispatcher.receipts r
@@ -163,7 +162,7 @@ func (k *keeper) dropLateOf(ctx context.Context, day Day) error {
 	return err
 }
 
-// dropFacts drops the days that are old enough, except those with messages that have not ended and
+// dropFacts drops the days that are old enough, except those with messages that living counts and
 // those that the owner of the schema keeps for longer.
 func (k *keeper) dropFacts(ctx context.Context) error {
 	begun, err := k.days(ctx, `select day from dispatcher.days where dropping order by day`)
@@ -200,8 +199,9 @@ func (k *keeper) dropFacts(ctx context.Context) error {
 
 var countUnended = ofDay(`select count(*) from dispatcher.messages m where ` + unended)
 
-// living counts the messages of a day that have not ended, and marks the day as being dropped when
-// there are none. It counts at most once in lookInterval.
+// living counts the messages of a day that have not ended, or ended less than half of k.r.Facts
+// ago: until then the business day on which a message was sent is closed again after corrections.
+// It marks the day as being dropped when there are none, and counts at most once in lookInterval.
 func (k *keeper) living(ctx context.Context, day Day) (n int64, err error) {
 	var fresh bool
 	err = k.conn.QueryRow(ctx, `
@@ -210,7 +210,7 @@ func (k *keeper) living(ctx context.Context, day Day) (n int64, err error) {
 	if err != nil || fresh {
 		return n, err
 	}
-	if err := k.conn.QueryRow(ctx, countUnended.on(day), time.Duration(0)).Scan(&n); err != nil {
+	if err := k.conn.QueryRow(ctx, countUnended.on(day), k.r.Facts/2).Scan(&n); err != nil {
 		return 0, err
 	}
 	_, err = k.conn.Exec(ctx, `

@@ -24,7 +24,8 @@ type DaysState struct {
 	LatePayloads int64
 	// Turned is when the tables of ids were last switched.
 	Turned time.Time
-	// Skipped are days that are old enough to be dropped but have messages that have not ended.
+	// Skipped are days that are old enough to be dropped but have messages that have not ended, or
+	// ended in the last half of the retention.
 	Skipped []LivingDay
 	// LeastKept is the minimum retention of facts that the owner of the schema has set, see
 	// GrantRoles.
@@ -89,5 +90,5 @@ func (s *Days) Sizes(ctx context.Context) (map[string]int64, error) {
 	return sizes, wrap("look at the sizes of tables", err)
 }
 
-// String says how many messages of the day have not ended.
+// String says for how many of its messages the day is kept.
 func (d LivingDay) String() string { return fmt.Sprintf("%s: %d", d.Day, d.Living) }

@@ -441,23 +441,27 @@ func TestAnAcceptedMessageEndsWhenNoReceiptIsAwaited(t *testing.T) {
 func TestADayIsDroppedWithAllThatRefersToIt(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)
-	dropped := k.message(t, "old", 120, hour)
+	dropped := k.message(t, "old", 120, 90*24*hour)
 	k.exec(t, `insert into dispatcher.held values ($1, 1, now())`, dropped)
 	k.exec(t, `insert into dispatcher.ambiguous (message_seq, key, attempt, last, step, until,
 		closed_at, verdict) values ($1, 'k', 1, 1, 'none', now(), now(), 'taken')`, dropped)
-	k.message(t, "also-old", 101, hour)
+	k.message(t, "also-old", 101, 90*24*hour)
 	seq := k.message(t, "alive", 110, never)
 	k.message(t, "young", 99, hour)
+	// It was scheduled far ahead. The day on which it was sent may be closed again.
+	k.message(t, "late", 105, 49*24*hour)
 	kept := k.keep(t, week)
 	if want := []ledger.Day{k.today - 120, k.today - 101}; !cmp.Equal(kept.Facts, want) {
 		t.Errorf("dropped %v, want %v", kept.Facts, want)
 	}
-	if want := []ledger.LivingDay{{Day: k.today - 110, Living: 1}}; !cmp.Equal(kept.Skipped, want) {
+	if want := []ledger.LivingDay{
+		{Day: k.today - 110, Living: 1}, {Day: k.today - 105, Living: 1},
+	}; !cmp.Equal(kept.Skipped, want) {
 		t.Errorf("skipped %v, want %v", kept.Skipped, want)
 	}
 	const left = `select string_agg(m.id, ' ' order by id) from dispatcher.messages m
 		join dispatcher.attempts a on a.message_seq = m.seq`
-	if got := scalar[string](t, k.db, left); got != "alive young" {
+	if got := scalar[string](t, k.db, left); got != "alive late young" {
 		t.Errorf("there are %s", got)
 	}
 	if got := scalar[string](t, k.db, `select string_agg(reference, ' ' order by reference)
@@ -468,17 +472,17 @@ func TestADayIsDroppedWithAllThatRefersToIt(t *testing.T) {
 		+ (select count(*) from dispatcher.ambiguous)`); n != 0 {
 		t.Errorf("%d other rows refer to dropped messages", n)
 	}
-	if got := k.ages(t, "day < $1"); got != "99 110" {
+	if got := k.ages(t, "day < $1"); got != "99 105 110" {
 		t.Errorf("there are days %s", got)
 	}
 	if n := scalar[int](t, k.db, `select count(*) from pg_class where relname ~ $1`,
 		strings.ReplaceAll((k.today-120).String(), "-", "")); n != 0 {
 		t.Errorf("%d relations of the day are left", n)
 	}
-	// The last message of the day ends.
-	k.exec(t, `update dispatcher.messages set state = 'no_receipt', finished_at = now()
-		where seq = $1`, seq)
-	if kept := k.keep(t, week); len(kept.Facts) != 0 || len(kept.Skipped) != 1 {
+	// The last message of the day has ended.
+	k.exec(t, `update dispatcher.messages set state = 'no_receipt',
+		finished_at = now() - interval '51 days' where seq = $1`, seq)
+	if kept := k.keep(t, week); len(kept.Facts) != 0 || len(kept.Skipped) != 2 {
 		t.Errorf("looked again at once: %+v", kept)
 	}
 	k.exec(t, `update dispatcher.days set looked_at = looked_at - interval '2 hours'`)
@@ -501,7 +505,7 @@ func TestWhoHasKeptTheDaysLeavesNoLock(t *testing.T) {
 func TestOneInstanceKeepsTheDaysAtATime(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)
-	k.message(t, "old", 120, hour)
+	k.message(t, "old", 120, 90*24*hour)
 	// A transaction that reads the messages holds up the first call.
 	reader := raw(t, k.url)
 	if _, err := reader.Exec(t.Context(),
@@ -532,7 +536,7 @@ func TestInstancesKeepTheDaysTogether(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)
 	for age := 98; age < 104; age++ {
-		k.message(t, fmt.Sprint("m", age), age, hour)
+		k.message(t, fmt.Sprint("m", age), age, 90*24*hour)
 	}
 	var dropped atomic.Int64
 	var running sync.WaitGroup
@@ -595,7 +599,7 @@ func TestAKeeperThatIsCutOffAnywhereIsFollowedByAnother(t *testing.T) {
 	l := connect(t, ledger.Config{URL: k.url, Tracer: c})
 	suffix := strings.ReplaceAll((k.today - 9).String(), "-", "")
 	for n := 1; ; n += tier.Size(11, 1) {
-		k.message(t, fmt.Sprint("old", n), 120, hour)
+		k.message(t, fmt.Sprint("old", n), 120, 90*24*hour)
 		k.message(t, fmt.Sprint("alive", n), 9, never)
 		k.message(t, fmt.Sprint("ended", n), 9, 8*24*hour)
 		k.exec(t, `update dispatcher.id_turns
@@ -630,7 +634,7 @@ func TestAKeeperThatIsCutOffAnywhereIsFollowedByAnother(t *testing.T) {
 func TestADayThatSomebodyReadsIsDroppedByTheNextCall(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)
-	k.message(t, "old", 120, hour)
+	k.message(t, "old", 120, 90*24*hour)
 	reader := raw(t, k.url)
 	if _, err := reader.Exec(t.Context(),
 		`begin; select from dispatcher.payloads limit 1`); err != nil {
@@ -655,7 +659,7 @@ func TestADayThatSomebodyReadsIsDroppedByTheNextCall(t *testing.T) {
 func TestNoDayIsDroppedThatTheOwnerKeeps(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)
-	k.message(t, "old", 120, hour)
+	k.message(t, "old", 120, 90*24*hour)
 	k.exec(t, `update dispatcher.least_kept set facts = '200 days'`)
 	if kept := k.keep(t, week); kept.Facts != nil || k.ages(t, "dropping") != "" {
 		t.Errorf("a day that is to be kept: %v", kept.Facts)

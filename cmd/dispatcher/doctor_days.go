@@ -95,7 +95,8 @@ func daysFinding(s *ledger.DaysState, r *ledger.Retention) finding {
 		s.OldestPayloads, late)
 }
 
-// skippedFinding lists days that are kept because some of their messages have not ended.
+// skippedFinding lists days that are kept because some of their messages have not ended, or ended
+// in the last half of the retention.
 func skippedFinding(s *ledger.DaysState) finding {
 	const check = "old days"
 	if len(s.Skipped) == 0 {
@@ -106,8 +107,8 @@ func skippedFinding(s *ledger.DaysState) finding {
 		list[i] = d.String()
 	}
 	return warned(check, "kept although they are old, because so many messages of them have not "+
-		"ended: "+strings.Join(list, ", "),
-		`they end at their deadline, or with "dispatcher ambiguous settle"`)
+		"ended, or ended lately: "+strings.Join(list, ", "), "messages end at their deadline, or "+
+		`with "dispatcher ambiguous settle"; half of DISPATCHER_LEDGER_RETENTION later the day is dropped`)
 }
 
 // locksFinding warns of a server with too few locks. One query over all days, and half as many

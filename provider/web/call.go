@@ -130,6 +130,7 @@ func (c *Client) exchange(k *conn, call *call, request *http.Request) (*Answer, 
 		call.again = !call.left && (k.kept || !time.Now().Before(call.written.Add(maxAge)))
 		return nil, err
 	}
+	k.wire.asking.Store(false)
 	c.idle.put(k)
 	return answer, nil
 }

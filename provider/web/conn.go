@@ -108,6 +108,7 @@ type wire struct {
 	net.Conn
 	written atomic.Int64
 	latest  atomic.Pointer[time.Time] // bounds the first byte of a request that has not begun
+	asking  atomic.Bool               // a request has begun, and its answer has not been read
 }
 
 // errTooLate refuses a write after the latest start.
@@ -117,7 +118,17 @@ var errTooLate = errors.New("its time is over")
 // before the request.
 func (w *wire) begin(latest time.Time) int64 {
 	w.latest.Store(&latest)
+	w.asking.Store(true)
 	return w.written.Load()
+}
+
+// Close drops what the system has not sent of a request without an answer. It would send that for
+// minutes, also after a lookup has said that the provider did not get the message.
+func (w *wire) Close() error {
+	if below, ok := w.Conn.(*net.TCPConn); ok && w.asking.Load() {
+		_ = below.SetLinger(0)
+	}
+	return w.Conn.Close()
 }
 
 // Write counts before it writes, because a byte that may be on the wire has left, and then

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"dispatcher/config/tier"
 	"dispatcher/provider"
@@ -235,5 +236,45 @@ func TestAskMakesOneRequestAndShowsNoAddress(t *testing.T) {
 	}
 	if requests, _ := s.seen(); requests != 1 {
 		t.Errorf("%d requests", requests)
+	}
+}
+
+// TestWhatTheSystemHasNotSentIsDropped when a call ends without an answer: it would arrive later,
+// perhaps after a lookup has said that the provider did not get the message.
+func TestWhatTheSystemHasNotSentIsDropped(t *testing.T) {
+	t.Parallel()
+	buffers := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) {
+			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 1<<12)
+		})
+	}}
+	listener, err := buffers.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close() //nolint:errcheck // end of the test
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		if conn, err := listener.Accept(); err == nil {
+			accepted <- conn
+		}
+	}()
+	client := web.NewClient(web.Config{AllowPrivate: true, Timeout: 300 * time.Millisecond})
+	defer client.Close()
+	const size = 64 << 10 // more than the server's buffer and less than the client's
+	_, result := client.Call(t.Context(), time.Time{}, func() (*web.Request, error) {
+		return &web.Request{
+			Method: http.MethodPost, URL: "http://" + listener.Addr().String(),
+			Body: make([]byte, size),
+		}, nil
+	})
+	if result == nil || result.Outcome != provider.Unknown {
+		t.Fatalf("a call without an answer: %+v", result)
+	}
+	conn := <-accepted
+	defer conn.Close() //nolint:errcheck // end of the test
+	n, err := io.Copy(io.Discard, conn)
+	if !errors.Is(err, syscall.ECONNRESET) || n >= size {
+		t.Errorf("after the call had ended the server read %d bytes of %d, %v", n, size, err)
 	}
 }

@@ -19,6 +19,8 @@ type heartbeat struct {
 	deadAfter time.Duration
 	began     time.Time
 	last      atomic.Int64 // the last stored heartbeat, in nanoseconds since began
+	wall      atomic.Int64 // the same by this machine's wall clock, in nanoseconds since 1970
+	stored    time.Time    // the same by the database's clock; used by beat only
 	void      atomic.Int64 // attempts claimed before this may have lost their slots; in the same unit
 	// receipts is since when receipts have been able to come in; nil before the first heartbeat.
 	receipts atomic.Pointer[time.Time]
@@ -26,24 +28,29 @@ type heartbeat struct {
 
 // newHeartbeat starts with the registration of the instance, which counts as a heartbeat.
 func newHeartbeat(deadAfter time.Duration) *heartbeat {
-	return &heartbeat{deadAfter: deadAfter, began: time.Now()}
+	now := time.Now()
+	h := &heartbeat{deadAfter: deadAfter, began: now}
+	h.wall.Store(now.UnixNano())
+	return h
 }
 
-// beat records that a heartbeat was stored. at is this process's clock before the heartbeat was
-// sent: the database cannot have stored it earlier. unbroken is Heartbeat.Unbroken.
+// beat records that a heartbeat was stored. Its Sent is before the database can have stored it.
 //
-// If the heartbeat before it was too old, others may have released the slots of this process, so
-// attempts that were claimed before at are not sent any more. unbroken is used only then and for
-// the first heartbeat, because each small delay of a heartbeat makes unbroken later.
-func (h *heartbeat) beat(at, unbroken time.Time) {
-	alive := h.alive(at)
-	if !alive {
-		h.void.Store(int64(at.Sub(h.began)))
+// If the heartbeat before it was too old, by a clock of this machine or by that of the database,
+// others may have released the slots of this process. So attempts that were claimed before Sent are
+// not sent any more. Unbroken is used only then and for the first heartbeat, because each small
+// delay of a heartbeat makes it later.
+func (h *heartbeat) beat(b *ledger.Heartbeat) {
+	inTime := h.alive(b.Sent) && (h.stored.IsZero() || h.recent(b.At.Sub(h.stored)))
+	if !inTime {
+		h.void.Store(int64(b.Sent.Sub(h.began)))
 	}
-	if !alive || h.receipts.Load() == nil {
-		h.receipts.Store(&unbroken)
+	if !inTime || h.receipts.Load() == nil {
+		h.receipts.Store(&b.Unbroken)
 	}
-	h.last.Store(int64(at.Sub(h.began)))
+	h.stored = b.At
+	h.wall.Store(b.Sent.UnixNano())
+	h.last.Store(int64(b.Sent.Sub(h.began)))
 }
 
 // holds reports whether an attempt claimed at a time certainly still has its slots.
@@ -60,11 +67,16 @@ func (h *heartbeat) receiptsSince() time.Time {
 	return time.Time{}
 }
 
-// alive reports whether no instance can count this process as dead yet. It uses the monotonic
-// clock, which goes on while a signal has stopped the process.
+// alive reports whether no instance can count this process as dead yet. The monotonic clock does
+// not depend on settings of the time, but stands still while the machine is suspended. The wall
+// clock goes on then, so the heartbeat must be recent by both.
 func (h *heartbeat) alive(now time.Time) bool {
-	return now.Sub(h.began)-time.Duration(h.last.Load()) < h.deadAfter-heartbeatMargin
+	return h.recent(now.Sub(h.began)-time.Duration(h.last.Load())) &&
+		h.recent(time.Duration(now.UnixNano()-h.wall.Load()))
 }
+
+// recent reports whether a heartbeat of that age keeps the process alive.
+func (h *heartbeat) recent(age time.Duration) bool { return age < h.deadAfter-heartbeatMargin }
 
 // keepBeating starts a heartbeat at each interval, or as soon as the one before is over. A pause
 // after each would make them too rare when the round trip takes a second.
@@ -89,6 +101,6 @@ func (d *Dispatcher) Beat(ctx context.Context) error {
 		return err
 	}
 	d.clock.read(beat.At, beat.Sent, time.Now())
-	d.heartbeat.beat(beat.Sent, beat.Unbroken)
+	d.heartbeat.beat(&beat)
 	return nil
 }

@@ -393,7 +393,7 @@ func TestAProcessThatMayCountAsDeadSendsNothing(t *testing.T) {
 		channel, now := &timedChannel{}, time.Now()
 		w := newTestWorker(t, channel, 1)
 		w.heartbeat.deadAfter = 6 * time.Second
-		w.heartbeat.beat(now.Add(time.Second), now)
+		w.heartbeat.beat(beatAt(now.Add(time.Second)))
 		for _, at := range []time.Duration{
 			0, 5999 * time.Millisecond, 6001 * time.Millisecond,
 			7 * time.Second, 8 * time.Second,
@@ -404,7 +404,7 @@ func TestAProcessThatMayCountAsDeadSendsNothing(t *testing.T) {
 		if got := w.ready(time.Now()); got != decide.Busy {
 			t.Errorf("ready %q without a heartbeat", got)
 		}
-		w.heartbeat.beat(time.Now(), now)
+		w.heartbeat.beat(beatAt(time.Now()))
 		time.Sleep(time.Second)
 		if codes := w.codes(); codes[""] != 2 || codes[decide.CodeLate] != 3 {
 			t.Errorf("got returned codes %v", codes)
