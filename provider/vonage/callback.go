@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -189,27 +190,49 @@ func formOf(text string) (map[string]string, error) {
 	return parameters, nil
 }
 
+// mostParameters is several times what Vonage sends in one callback.
+const mostParameters = 100
+
+// objectOf reads a flat JSON object. It is not verified yet, so nothing nested is decoded, and few
+// members: both would take many times the memory of the body.
 func objectOf(body []byte) (map[string]string, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber() // a number is signed as it is written
-	var values map[string]any
-	if err := decoder.Decode(&values); err != nil {
+	if begin, err := decoder.Token(); err != nil || begin != json.Delim('{') {
 		return nil, errors.New("no JSON object")
 	}
-	parameters := make(map[string]string, len(values))
-	for name, value := range values {
+	parameters := map[string]string{}
+	for decoder.More() {
+		name, _ := decoder.Token() // an error comes again with the value
+		value, err := decoder.Token()
+		if err != nil {
+			return nil, errors.New("no JSON object")
+		}
+		text := ""
 		switch v := value.(type) {
 		case string:
-			parameters[name] = v
+			text = v
 		case json.Number:
-			parameters[name] = v.String()
+			text = v.String()
 		case bool:
-			parameters[name] = strconv.FormatBool(v)
+			text = strconv.FormatBool(v)
 		case nil:
-			parameters[name] = ""
 		default:
 			return nil, errors.New("the JSON object is not flat")
 		}
+		key, _ := name.(string) // always: names of members are strings
+		if _, twice := parameters[key]; twice {
+			return nil, errors.New("a parameter comes twice")
+		}
+		if parameters[key] = text; len(parameters) > mostParameters {
+			return nil, errors.New("too many parameters")
+		}
+	}
+	if _, err := decoder.Token(); err != nil {
+		return nil, errors.New("no JSON object")
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the JSON object")
 	}
 	return parameters, nil
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -190,6 +192,33 @@ var forms = map[string]func(parameters map[string]string) *provider.Callback{
 			Header: map[string][]string{"Content-Type": {"application/json"}},
 		}
 	},
+}
+
+// TestAnUnsignedObjectIsNotDecoded beyond the flat members that a signature needs: anybody may send
+// one, and nested values take many times the memory of the body.
+func TestAnUnsignedObjectIsNotDecoded(t *testing.T) { //nolint:paralleltest // It counts allocations.
+	nested := strings.Repeat(`{"":0},`, 10_000) + `{"":0}`
+	var many strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&many, `"a%d":0,`, i)
+	}
+	for name, body := range map[string]string{
+		"nested": `{"a":[` + nested + `]}`, "an array": `[` + nested + `]`,
+		"many members": `{` + many.String() + `"b":0}`, "cut off": `{"a":"b",`, "empty": "",
+		"twice": `{"a":"b","a":"b"}`, "followed": `{"a":"b"}{}`, "no value": `{"a"}`,
+	} {
+		callback := forms["JSON"](nil)
+		callback.Body = []byte(body)
+		channel := New(listenerSMS())
+		allocations := testing.AllocsPerRun(1, func() {
+			if h, err := channel.ReadCallback(callback); !errors.Is(err, provider.ErrForged) {
+				t.Errorf("%s: got %+v, %v", name, h, err)
+			}
+		})
+		if allocations > 3000 {
+			t.Errorf("%s: %.0f allocations", name, allocations)
+		}
+	}
 }
 
 func encode(p map[string]string) string {
