@@ -90,7 +90,7 @@ type Message struct {
 	ReceivedAt time.Time
 	Attempts   int      // attempts made so far
 	Tried      []string // channels that refused it in this round
-	Rounds     int      // how many rounds have ended because every channel had refused it
+	Rounds     int      // how many rounds have ended because no untried channel could take it soon
 	Pinned     string   // channel that accepted some of its parts
 	PartsLeft  []int    // parts that are still to be sent, when Pinned
 	// PartsCut is how the text was split into parts when some of them were accepted, see

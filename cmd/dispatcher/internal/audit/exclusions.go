@@ -45,9 +45,10 @@ func (c *check) exclusions(
 	}
 }
 
-// round is the number of attempts before the round of a choice. A new round begins when every
-// channel has been tried; then channels tried before are candidates again. So a tried channel that
-// is a candidate shows that a round began after its attempt. It is 0 in the first round.
+// round is the number of attempts before the round of a choice. A new round begins when no channel
+// that was not tried can take the message soon; then channels tried before are candidates again. So
+// a tried channel that is a candidate shows that a round began after its attempt. It is 0 in the
+// first round.
 func (c *check) round(p *progress, listed []decide.Ranked) int {
 	from := 0
 	for i := range listed {

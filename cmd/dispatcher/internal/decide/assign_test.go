@@ -253,6 +253,40 @@ func TestNoChannelCanTakeIt(t *testing.T) {
 		"all have refused": {func(_ *fixture, t *Task) {
 			t.Row.Attempts, t.Row.Rounds, t.Row.Tried = 3, 2, []string{"a", "b", "c"}
 		}, ledger.Waiting, reasonTried, 4 * time.Second, true},
+		"one has refused, the others are switched off": {func(w *fixture, t *Task) {
+			w.routing.Channels[1].State, w.routing.Channels[2].State = Draining, Disabled
+			t.Row.Attempts, t.Row.Rounds, t.Row.Tried = 1, 1, []string{"a"}
+		}, ledger.Waiting, reasonTried, 2 * time.Second, true},
+		"one has refused, the others are not ready": {func(w *fixture, t *Task) {
+			w.unready[1], w.unready[2] = "breaker_open", "connecting"
+			t.Row.Attempts, t.Row.Rounds, t.Row.Tried = 1, 3, []string{"a"}
+		}, ledger.Waiting, reasonTried, 8 * time.Second, true},
+		"one has refused, the others are full until midnight": {func(w *fixture, t *Task) {
+			for i := range 2 {
+				w.seen.Channels[1+i].Gate.Counters = []admission.Counter{{
+					Limit: admission.Limit{Window: admission.Day, Max: 1}, Max: 1, Granted: 1,
+					Start: noon.Add(-12 * time.Hour),
+				}}
+			}
+			t.Row.Attempts, t.Row.Rounds, t.Row.Tried = 1, 0, []string{"a"}
+			t.Row.ExpiresAt = noon.Add(24 * time.Hour)
+		}, ledger.Waiting, reasonTried, time.Second, true},
+		"one has refused, the others have no limit left at all": {func(w *fixture, t *Task) {
+			for i := range 2 {
+				w.seen.Channels[1+i].Gate.Counters = []admission.Counter{{
+					Limit: admission.Limit{Window: admission.Day, Max: 0},
+				}}
+			}
+			t.Row.Attempts, t.Row.Tried = 1, []string{"a"}
+		}, ledger.Waiting, reasonTried, time.Second, true},
+		"one has refused, another has room before the next round": {func(w *fixture, t *Task) {
+			w.seen.Channels[1].Gate.Counters = []admission.Counter{{
+				Limit: admission.Limit{Window: admission.Second, Max: 1}, Max: 1, Granted: 1,
+				Start: noon,
+			}}
+			w.unready[2] = "connecting"
+			t.Row.Attempts, t.Row.Rounds, t.Row.Tried = 1, 3, []string{"a"}
+		}, ledger.Waiting, NoSlot, 950 * time.Millisecond, false},
 		"all are switched off": {func(w *fixture, _ *Task) {
 			for i := range w.routing.Channels {
 				w.routing.Channels[i].State = Disabled

@@ -245,7 +245,7 @@ func (p *planner) choose(t *Task) *envelope.Problem {
 	size := sms.Count(t.text, sms.Reference8)
 	t.common, t.counted = size.Segments, counted{}
 	t.Route, t.First = route, -1
-	if n := p.fewest(t); n > route.MaxSegments {
+	if n := p.fewest(t); n > route.MaxSegments && len(t.Row.PartsLeft) == 0 {
 		t.Route = nil
 		return &envelope.Problem{
 			Code: envelope.TooManySegments,

@@ -31,6 +31,9 @@ type delay struct {
 // noMember is the decision about a message that no member of its route can take now. The message
 // fails only when nothing can remedy its exclusions (see remedyFor), none of its selectors expires,
 // and it is not repeated under its key.
+//
+// A new round begins when every member that may take the message has refused it or cannot take it
+// soon: the outage of another one must not keep the message from a channel that works again.
 func (a *assigner) noMember(t *Task, l *candidateOrder) ledger.Decision {
 	var remedies remedy
 	for i := range l.exclusions {
@@ -39,14 +42,21 @@ func (a *assigner) noMember(t *Task, l *candidateOrder) ledger.Decision {
 	expiry := a.firstExpiry(t, l)
 	record := a.record(t, l)
 	var until delay
-	newRound := false
+	round := delay{at: a.now.Add(roundPause(t.Row.Rounds)), why: reasonTried}
+	// goOn ends a message that was accepted when all others have refused it, so its round begins last.
+	again, newRound := remedies&byRound != 0 && t.was != ledger.Accepted, false
 	switch {
 	case remedies&byItself != 0:
-		until = a.earliest(t, l)
+		var opens bool
+		until, opens = a.earliest(t, l)
+		if again && !(opens && until.at.Before(round.at)) {
+			round.on = until.on
+			until, newRound = round, true
+		}
+	case again, remedies&^byNobody == byRound:
+		until, newRound = round, true
 	case remedies&byOperator != 0:
 		until = delay{at: a.now.Add(lookForRoute), why: a.switchedOff(t, l), on: t.Row.Pinned}
-	case remedies&byRound != 0:
-		until, newRound = delay{at: a.now.Add(roundPause(t.Row.Rounds)), why: reasonTried}, true
 	case expiry.IsZero() && t.Row.SameKey != "":
 		return a.untilResolved(t)
 	case expiry.IsZero():
@@ -117,9 +127,9 @@ func roundPause(rounds int) time.Duration {
 }
 
 // earliest is when the first of the considered channels may have room again, with its exclusion
-// reason. A channel that is not ready may become so at any moment, so it is tried again soon.
-func (a *assigner) earliest(t *Task, l *candidateOrder) delay {
-	var first delay
+// reason. A channel that is not ready may become so at any moment, so it is tried again soon. opens
+// says that a limit has room then, unless others take it.
+func (a *assigner) earliest(t *Task, l *candidateOrder) (first delay, opens bool) {
 	best := -1
 	for i := range l.exclusions {
 		excluded := &l.exclusions[i]
@@ -131,8 +141,9 @@ func (a *assigner) earliest(t *Task, l *candidateOrder) delay {
 			first, best = delay{at: at, why: excluded.reason}, i
 		}
 	}
-	first.on = a.queueFor(&l.exclusions[best], t.Route.Members[l.candidates[best].Index])
-	return first
+	excluded := &l.exclusions[best]
+	first.on = a.queueFor(excluded, t.Route.Members[l.candidates[best].Index])
+	return first, excluded.limit != nil && !excluded.never()
 }
 
 // holdForFirst reports whether the message waits for its drawn first choice, and until when. It
