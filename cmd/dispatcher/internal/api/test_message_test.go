@@ -54,6 +54,7 @@ func TestATestMessageAsksForOneChannelAndIsOnRecord(t *testing.T) {
 		"it is draining":         strings.Replace(document, "b: {provider: sandbox", "b: {provider: sandbox, state: draining", 1),
 		"it is in no route":      strings.Replace(document, "weights: {a: 60, b: 40}", "weights: {a: 60}", 1),
 		"selectors are bypassed": strings.Replace(document, "weights", "bypass_selectors: true, weights", 1),
+		"no redraw picks it":     strings.Replace(document, "weights: {a: 60, b: 40}", "fallback: redraw, weights: {a: 60, b: 0}", 1),
 		"it has another label":   strings.Replace(document, "b: {provider: sandbox", "b: {provider: sandbox, labels: {channel: retail}", 1),
 	} {
 		s.edit(what, func(d *control.Draft) (*control.Changed, error) {

@@ -147,6 +147,10 @@ func (s *TestSent) compose(doc *config.Routing, cfg *TestConfig, of *TestMessage
 	case !slices.Contains(task.Route.Channels, of.Channel):
 		return nil, impossiblef("route %s takes this message, and does not have channel %s: add it "+
 			"there, with the weight 0 where it shall have no traffic", s.Route, of.Channel)
+	case task.Route.Draws() && task.Route.Fallback == decide.Redraw && task.Route.Table.Entry(
+		slices.Index(task.Route.Channels, of.Channel)).Weight.IsZero():
+		return nil, impossiblef("route %s takes this message, and its fallback redraw never draws a "+
+			"channel of weight 0: give channel %s a small weight", s.Route, of.Channel)
 	case task.Route.BypassSelectors:
 		return nil, impossiblef("route %s takes this message, and bypasses selectors: it would go to "+
 			"another channel", s.Route)

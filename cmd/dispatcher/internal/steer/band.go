@@ -43,7 +43,8 @@ func outOfBand(r *ledger.Ramp, route *config.Route, carried []ledger.Carried) st
 			}
 		}
 	}
-	if r.MaxDeviation > 0 && accepted > 0 && accepted >= r.LeastMessages {
+	// On a sticky route numbers are drawn and not messages: one number may have most of them.
+	if r.MaxDeviation > 0 && !route.Sticky && accepted > 0 && accepted >= r.LeastMessages {
 		return tooFarOff(r, route, carried, float64(accepted))
 	}
 	return ""

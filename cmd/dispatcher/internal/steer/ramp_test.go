@@ -313,7 +313,12 @@ func TestARampIsHeldWhenItsFiguresLeaveTheBand(t *testing.T) {
 			got.Kind != RampHold {
 			t.Errorf("%s: not held before its next step: %s", name, got.Kind)
 		}
-		r.MaxErrors, r.MaxDeviation = 0, 0
+		r.MaxErrors = 0
+		routing.Routes[0].Sticky = true
+		if got := NextRampMove(r, routing, tc.carried, midnight); got.Kind != RampStep {
+			t.Errorf("%s: held for the deviation of a sticky route: %s", name, got.Kind)
+		}
+		routing.Routes[0].Sticky, r.MaxDeviation = false, 0
 		if got := NextRampMove(r, routing, tc.carried, midnight); got.Kind != RampStep {
 			t.Errorf("%s: held without any bounds: %s", name, got.Kind)
 		}
