@@ -192,6 +192,10 @@ const (
 	lastCommitPause  = time.Second
 )
 
+// ErrOutcomeUnknown is returned by Commit when Close has ended its search for what became of a
+// commit whose answer was lost.
+var ErrOutcomeUnknown = errors.New("nobody could tell whether the transaction was committed")
+
 // commitOutcome finds out whether a claim was committed when the answer to its commit was lost. It
 // returns nil if so. If the claim was rolled back, or this cannot be found out, it returns an error
 // for which Unavailable is true.
@@ -217,8 +221,7 @@ func (s *Claims) commitOutcome(ctx context.Context, t *Tx, lost error) error {
 		}
 		// It is still in progress, or the database is away.
 		if !Pause(ctx, pause) {
-			return fmt.Errorf("%w: nobody could tell whether the transaction was committed: %w",
-				errConnection, lost)
+			return fmt.Errorf("%w: %w: %w", errConnection, ErrOutcomeUnknown, lost)
 		}
 	}
 }

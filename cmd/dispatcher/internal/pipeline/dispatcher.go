@@ -285,7 +285,7 @@ func (d *Dispatcher) launch(c *claim) {
 		a.Submission.Deadline = d.clock.deadline(a.Expires)
 	}
 	spread(c.attempts, time.Now())
-	d.open.add(c.decided.Now, c.attempts)
+	d.open.committed(c.open, c.attempts)
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	if d.stopped {

@@ -161,6 +161,7 @@ type claim struct {
 	request ledger.Claim
 
 	// Set by Dispatcher.claim.
+	open     *openClaim
 	rooms    []decide.Room // by channel
 	decided  *decide.Decided
 	attempts []*openAttempt
@@ -233,7 +234,11 @@ func (d *Dispatcher) claim(ctx context.Context, c *claim) (err error) {
 		return err
 	}
 	decisions := ledger.Decisions{Each: decided.Decisions, Notices: decided.Notices()}
+	c.open = d.open.begin(seen.Now)
 	if err := tx.Commit(ctx, decisions); err != nil {
+		if !errors.Is(err, ledger.ErrOutcomeUnknown) {
+			d.open.committed(c.open, nil)
+		}
 		return err
 	}
 	wrote := time.Now()

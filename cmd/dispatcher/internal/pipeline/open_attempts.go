@@ -15,7 +15,7 @@ import (
 type openAttempt struct {
 	*decide.Attempt
 
-	claim *openClaim      // set by openAttempts
+	claim *openClaim      // set by openAttempts.committed
 	slots *slots          // it holds one of these
 	load  *load           // of its channel; it counts there until it is answered
 	until *sharedDeadline // set by worker.put
@@ -80,32 +80,40 @@ func opened(attempts []decide.Attempt, claimed time.Time) []*openAttempt {
 	return out
 }
 
-// openAttempts counts the attempts of this process that are claimed and not settled.
+// openAttempts counts the attempts of this process that are claimed and not settled. Its claims
+// begin before their commit: the answer to one may be missing for minutes, and recovery looks for
+// the attempts of a process from its oldest claim on.
 type openAttempts struct {
 	mu     sync.Mutex
-	claims []*openClaim // guarded by mu, ascending by at
+	claims []*openClaim // guarded by mu
 	open   atomic.Int64 // changed with mu held
 }
 
-// openClaim counts what is still open of one claim.
+// openClaim counts what is still open of one claim: its attempts, and its commit.
 type openClaim struct {
 	at   time.Time // the database's clock in the claim
 	open int
 }
 
-// add registers the attempts of one claim.
-func (o *openAttempts) add(at time.Time, attempts []*openAttempt) {
-	if len(attempts) == 0 {
-		return
-	}
+// begin registers a claim that is about to be committed.
+func (o *openAttempts) begin(at time.Time) *openClaim {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	c := &openClaim{at: at, open: len(attempts)}
+	c := &openClaim{at: at, open: 1}
 	o.claims = append(o.claims, c)
+	return c
+}
+
+// committed registers the attempts of a claim that was committed; none if it was rolled back.
+func (o *openAttempts) committed(c *openClaim, attempts []*openAttempt) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c.open += len(attempts) - 1
 	o.open.Add(int64(len(attempts)))
 	for _, a := range attempts {
 		a.claim = c
 	}
+	o.forget()
 }
 
 // pin keeps the claim of an attempt open until this process ends. Its outcome could not be written,
@@ -124,6 +132,11 @@ func (o *openAttempts) settled(batch []answered) {
 		a.attempt.claim.open--
 	}
 	o.open.Add(-int64(len(batch)))
+	o.forget()
+}
+
+// forget removes the claims of which nothing is open. mu is held.
+func (o *openAttempts) forget() {
 	keep := o.claims[:0]
 	for _, c := range o.claims {
 		if c.open > 0 {
