@@ -278,17 +278,19 @@ var resolveAmbiguity = ofDay(`
 	    state = case when t.moves then @state else m.state end,
 	      reason = case when t.moves then nullif(@reason, '') else m.reason end,
 	    next_at = case when t.moves then case when @state = 'retry' then now() end
-	      else m.next_at end,
+	      when t.free and m.state in ('retry', 'waiting') then now() else m.next_at end,
 	    finished_at = case when t.moves
 	      then case when @state <> 'retry' then coalesce(m.finished_at, now()) end
 	      else m.finished_at end,
 	    possible_duplicate = m.possible_duplicate or t.moves and @possible_duplicate,
-	      pinned = case when t.moves then null else m.pinned end,
+	      pinned = case when t.moves or t.free then null else m.pinned end,
 	    tried = case when t.moves and @tried then array_append(m.tried, t.channel) else m.tried end
 	  from (
 	    select c.channel, n.seq, n.attempts = c.last and @state <> ''
 	      and (n.state in ('unknown', 'retry', 'waiting') or n.state = 'accepted'
 	        and @state in ('delivered', 'undelivered')) as moves,
+	      -- it was to be submitted again under this key, and may go to any channel now
+	      n.same_key = @key and n.parts_left is null as free,
 	      n.state <> @state or coalesce(n.reason, '') <> @reason as news
 	    from closed c join dispatcher.messages n on n.seq = c.message_seq
 	  ) t

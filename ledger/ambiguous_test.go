@@ -480,6 +480,25 @@ func TestARepeatThatIsNotTakenGoesElsewhere(t *testing.T) {
 	}
 }
 
+// TestALateAnswerThatNothingWasSentFreesTheMessage: it waited to be submitted again under the key,
+// on the same channel. Now any channel may take it, at once.
+func TestALateAnswerThatNothingWasSentFreesTheMessage(t *testing.T) {
+	t.Parallel()
+	l, m, see := openAmbiguity(t, ledger.SameKey)
+	late := unknown(m)
+	late.Outcome, late.Code, late.State, late.Segments, late.PriceMicros = provider.Refused, "stale",
+		ledger.Retry, 0, 0
+	settleAll(t, l, []ledger.Settlement{late})
+	if !resolve(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.NotTaken}) {
+		t.Fatal("nothing was ended")
+	}
+	if got := see(seeAmbiguity + ` where m.pinned is null and m.next_at <= now()
+		and m.same_key is null`); got != "retry not_taken closed" {
+		t.Errorf("the message is %q, %s", got, see(`select concat_ws(' ', state, pinned, next_at, same_key)
+			from dispatcher.message_states`))
+	}
+}
+
 func TestAnAnsweredAttemptOpensNoAmbiguity(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
