@@ -44,6 +44,7 @@ type db struct {
 type timeouts struct {
 	roundTrip time.Duration // for an answer
 	watch     time.Duration // for a notification, before the server is pinged
+	leader    time.Duration // until a process that publishes nothing loses the leadership
 }
 
 // hotSettings are the settings of the sessions of claims and settlements.
@@ -52,8 +53,10 @@ type timeouts struct {
 // half a millisecond of planning for each batch. Other join methods are switched off: a plan that
 // uses them may be made while a table is small, and would be bad later.
 //
-// The timeouts protect the locks of the counters against this process: if it is frozen in the
-// middle of a transaction, the server ends the session.
+// The timeouts protect the locks of the counters against this process: if it is frozen between two
+// statements of a transaction, the server ends the session. It applies no timeout while it waits
+// for the rest of a COPY: then keepalives find out that the machine is gone, and EndFrozen ends the
+// session of a frozen process.
 var hotSettings = map[string]string{
 	"application_name":                    "dispatcher",
 	"plan_cache_mode":                     "force_generic_plan",
@@ -64,6 +67,10 @@ var hotSettings = map[string]string{
 	"constraint_exclusion":                "off", // see reportSettings
 	"statement_timeout":                   "30s",
 	"idle_in_transaction_session_timeout": "3s",
+	"tcp_keepalives_idle":                 "5",
+	"tcp_keepalives_interval":             "5",
+	"tcp_keepalives_count":                "3",
+	"tcp_user_timeout":                    "20s",
 }
 
 // reportSettings are the settings of all other sessions. Their statements are planned for their
@@ -83,7 +90,7 @@ var reportSettings = map[string]string{
 func Connect(ctx context.Context, c Config) (*Ledger, error) {
 	d := &db{
 		config:   c,
-		timeouts: timeouts{roundTrip: 15 * time.Second, watch: 10 * time.Second},
+		timeouts: timeouts{roundTrip: 15 * time.Second, watch: 10 * time.Second, leader: 30 * time.Second},
 	}
 	hot, err := d.poolConfig(hotSettings)
 	if err != nil {

@@ -187,11 +187,23 @@ type ChannelLock struct {
 	PID     int // of the session, as pg_terminate_backend takes it
 }
 
+// EndFrozen ends the sessions of dispatchers that have waited for the rest of a COPY or a batch in
+// a transaction that began longer ago than after, and returns how many. Such a session holds the
+// locks of channels, and its process is frozen. It sees the sessions of its own login.
+func (l *Ledger) EndFrozen(ctx context.Context, after time.Duration) (ended int, err error) {
+	err = l.reports.QueryRow(ctx, `
+		select count(*) filter (where pg_terminate_backend(pid)) from pg_stat_activity
+		where datname = current_database() and application_name = 'dispatcher'
+		  and state = 'active' and wait_event = 'ClientRead' and usename = session_user
+		  and xact_start < clock_timestamp() - $1::interval`, after).Scan(&ended)
+	return ended, wrap("end frozen sessions", err)
+}
+
 // ChannelLocks lists the channel locks, by channel. It waits for no lock.
 //
 // The xmax of a row is the transaction that locked or changed it last, and a transaction holds a
 // lock on its own id until it ends. Sessions of dispatchers are left out: they lock rows only for
-// the length of a claim, and the server ends one that stops in the middle, see hotSettings.
+// the length of a claim. If one stops in the middle, it is ended: see hotSettings.
 func (l *Ledger) ChannelLocks(ctx context.Context) ([]ChannelLock, error) {
 	locks, err := rows(ctx, l.db, pgx.RowToStructByPos[ChannelLock], `
 		select c.channel, k.pid from dispatcher.channels c

@@ -165,14 +165,21 @@ const (
 	lockedAfter = 3 * time.Second
 	// lockedTimeout bounds that search.
 	lockedTimeout = 5 * time.Second
+	// frozenAfter is longer than any claim of a process that runs.
+	frozenAfter = claimTimeout + 5*time.Second
 )
 
 // watchLocks reports sessions that block a slow claim: those that have locked the row of a channel
-// and do not belong to a dispatcher. It returns a function that ends the watch.
+// and do not belong to a dispatcher. It ends those of frozen dispatchers. It returns a function that
+// ends the watch.
 func (d *Dispatcher) watchLocks(ctx context.Context) (end func() bool) {
 	return time.AfterFunc(lockedAfter, func() {
 		ctx, cancel := context.WithTimeout(ctx, lockedTimeout)
 		defer cancel()
+		if n, err := d.cfg.Ledger.EndFrozen(ctx, frozenAfter); err == nil && n > 0 {
+			d.trouble("frozen session", fmt.Errorf("%d sessions of frozen processes held locks, and "+
+				"were ended", n))
+		}
 		locks, err := d.cfg.Ledger.ChannelLocks(ctx)
 		if err != nil {
 			return // the claim itself will report the database

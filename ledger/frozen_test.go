@@ -1,0 +1,82 @@
+package ledger_test
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"dispatcher/config/tier"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// TestASessionThatIsFrozenInACopyIsEnded: the server applies no timeout while it waits for data.
+// Sessions that began a moment ago, and those of others, are left alone.
+func TestASessionThatIsFrozenInACopyIsEnded(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.Fresh(t)
+	l, err := ledger.Connect(t.Context(), ledger.Config{URL: url}) // with the login of the sessions
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	watch := raw(t, url)
+	for _, name := range []string{"dispatcher", "psql"} {
+		session := raw(t, url)
+		if _, err := session.Exec(t.Context(), `set application_name = '`+name+`'; begin;
+			create temp table frozen (n int)`); err != nil {
+			t.Fatal(err)
+		}
+		data, frozen := io.Pipe()
+		copied := make(chan error, 1)
+		go func() {
+			_, err := session.PgConn().CopyFrom(context.WithoutCancel(t.Context()), data,
+				`copy frozen from stdin`)
+			copied <- err
+		}()
+		if n, err := l.EndFrozen(t.Context(), time.Hour); n != 0 || err != nil {
+			t.Errorf("%s: %d sessions were ended that began just now, %v", name, n, err)
+		}
+		pid, ended, gone := session.PgConn().PID(), 0, name == "dispatcher"
+		tier.Eventually(t, "the session is seen", func() bool {
+			n, err := l.EndFrozen(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended += n
+			state := scalar[string](t, watch, `select coalesce(max(wait_event), 'none')
+				from pg_stat_activity where pid = $1`, pid)
+			return gone && state == "none" || !gone && state == "ClientRead"
+		})
+		if (ended > 0) != gone {
+			t.Errorf("%s: %d sessions were ended", name, ended)
+		}
+		_ = frozen.Close()
+		if err := <-copied; (err != nil) != gone {
+			t.Errorf("%s: COPY ended with %v", name, err)
+		}
+	}
+}
+
+// TestAFrozenProcessLosesTheLeadership: another one publishes.
+func TestAFrozenProcessLosesTheLeadership(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.Fresh(t)
+	frozen, other := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
+	frozen.Hurry(300 * time.Millisecond)
+	execute(t, raw(t, url), `insert into dispatcher.outbox (kind, keys, "values")
+		values ('status', '{k}', '{v}')`)
+	publish := func(l *ledger.Ledger) (n int) {
+		n, err := l.Outbox.Publish(t.Context(), 10,
+			func(context.Context, []ledger.Notice) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if publish(frozen) != 1 {
+		t.Fatal("the first process does not lead")
+	}
+	tier.Eventually(t, "the other process leads", func() bool { return publish(other) > 0 })
+}
