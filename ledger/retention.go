@@ -317,8 +317,8 @@ const (
 )
 
 // underLock takes a lock and calls do, in one transaction. It tries several times with a short
-// lock_timeout, because other sessions queue behind a session that waits for a lock. If this process
-// is frozen meanwhile, the server ends the session.
+// lock_timeout, because other sessions queue behind a session that waits for a lock. If this
+// process is frozen meanwhile, the server ends the session.
 func (k *keeper) underLock(ctx context.Context, lock string, do func(pgx.Tx) error) error {
 	for wait := firstWait; ; wait *= 2 {
 		err := pgx.BeginFunc(ctx, k.conn, func(tx pgx.Tx) error {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp"
@@ -59,6 +60,17 @@ func (c *connections) change(doc *config.Routing) *transition {
 		t.troubles[name] = err
 	}
 	return t
+}
+
+// unnameAccounts takes the accounts of channels that keep an old connection out of the routing: what
+// is sent over it went to the old account, so the new one is neither asked about it, nor is it
+// repeated there.
+func (t *transition) unnameAccounts(routing *decide.Routing) {
+	for name := range t.troubles {
+		if at := routing.Channel(name); at >= 0 && t.live[name] != nil {
+			routing.Channels[at].Account = ""
+		}
+	}
 }
 
 // commit makes the transition current. From then on the pipeline owns the opened channels.

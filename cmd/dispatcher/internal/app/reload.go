@@ -142,6 +142,7 @@ func (r *reloader) reload(ctx context.Context) error {
 		}
 	}
 	undo := r.listeners.change(next) // before messages are sent whose receipts the new listeners read
+	next.unnameAccounts(compiled)
 	if err := r.apply(compiled, next.opened); err != nil {
 		undo()
 		return errors.Join(err, next.drop())

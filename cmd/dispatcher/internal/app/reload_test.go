@@ -321,6 +321,10 @@ func TestABadSecretAffectsOnlyItsChannel(t *testing.T) {
 	if size := routing.Routes[0].Table.Size(); size != 105 {
 		t.Errorf("the new weights are not in force: size %d", size)
 	}
+	// b submits to its former account, which is not that of the routing.
+	if a, b := routing.Channels[0].Account, routing.Channels[1].Account; a == "" || b != "" {
+		t.Errorf("the accounts are %q of a and %q of b", a, b)
+	}
 	if ok, why := s.last().opened["c"].Ready(); ok || why != misconfigured {
 		t.Errorf("c is ready: %v %s", ok, why)
 	}
@@ -361,6 +365,9 @@ func TestABadSecretAffectsOnlyItsChannel(t *testing.T) {
 	s.expect(3, "b", "c")
 	if got := s.last().routing.Channels[1].Concurrency; got != 7 || s.hasTroubles() {
 		t.Errorf("corrected: %d submits at once, still troubles: %v", got, s.hasTroubles())
+	}
+	if s.last().routing.Channels[1].Account == "" {
+		t.Error("corrected: the account is still uncertain")
 	}
 }
 

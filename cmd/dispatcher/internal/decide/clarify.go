@@ -171,7 +171,7 @@ func PauseOfLookup(asked int) time.Duration {
 }
 
 // cannotRepeat reports whether a due row waits to be submitted again under its key but must not be:
-// the time for that is over, the channel is gone, or it now uses another account, at which the
+// the time for that is over, the channel is gone, or it may use another account now, at which the
 // provider does not recognise the key. The resolution of ambiguities decides about such a row.
 func (a *assigner) cannotRepeat(t *Task) bool {
 	if t.Row.SameKey == "" {
@@ -179,7 +179,7 @@ func (a *assigner) cannotRepeat(t *Task) bool {
 	}
 	at := a.routing.Channel(t.Row.Pinned)
 	return !a.now.Before(t.Row.SameKeyUntil) || !t.Row.ExpiresAt.After(a.now) || at < 0 ||
-		a.routing.Channels[at].Account != t.Row.SameKeyAccount
+		t.Row.SameKeyAccount == "" || a.routing.Channels[at].Account != t.Row.SameKeyAccount
 }
 
 // untilResolved makes a row that cannot be repeated wait until the search ends, or for a short time

@@ -261,6 +261,9 @@ func TestWhatMayHaveBeenSentFailsForNoOtherReason(t *testing.T) {
 		"the channel is another account": {func(w *fixture, _ *ledger.Message) {
 			w.routing.Channels[0].Account = "other"
 		}, ledger.Waiting, noon.Add(time.Minute)},
+		"neither account is certain": {func(w *fixture, m *ledger.Message) {
+			w.routing.Channels[0].Account, m.SameKeyAccount = "", ""
+		}, ledger.Waiting, noon.Add(time.Minute)},
 		"the channel has left the routing": {func(_ *fixture, m *ledger.Message) {
 			m.Pinned = "gone"
 		}, ledger.Waiting, noon.Add(time.Minute)},
@@ -268,6 +271,7 @@ func TestWhatMayHaveBeenSentFailsForNoOtherReason(t *testing.T) {
 		w := inMode(t, Weighted, LoadRatio)
 		row := storedRow(ledger.Retry, 1)
 		row.Pinned, row.SameKey, row.SameKeyUntil = "a", "key", noon.Add(time.Minute)
+		w.routing.Channels[0].Account, row.SameKeyAccount = "me", "me"
 		tc.change(w, &row)
 		_, d := w.decideDue(row)
 		if d.State != tc.want || d.State == ledger.Sending && d.Attempt.Channel != "a" ||

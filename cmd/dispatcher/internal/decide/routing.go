@@ -60,7 +60,7 @@ type Channel struct {
 	// ask for it; nil does so for the GSM alphabet.
 	Substitute func(text string) string
 	// Account identifies the kind and the settings of the channel: while it is equal, the provider
-	// behind the channel is the same.
+	// behind the channel is the same. It is empty while that is not certain.
 	Account string
 	// AwaitReceipts is how long after its answer the receipt of an accepted message is expected, when
 	// the provider sends receipts (provider.Capabilities.Receipts); 0 expects none.

@@ -53,7 +53,7 @@ func (d *Dispatcher) nextStep(ctx context.Context, o *ledger.OpenAmbiguity) erro
 		return d.resolve(ctx, decide.AnsweredLate(o, now))
 	case !now.Before(o.Until):
 		return d.endSearch(ctx, o, now)
-	case o.Step == ledger.Lookup && d.account(o.Attempt.Channel) == o.Account:
+	case o.Step == ledger.Lookup && o.Account != "" && d.account(o.Attempt.Channel) == o.Account:
 		return d.lookUp(ctx, o)
 	}
 	return d.cfg.Ledger.Ambiguities.Postpone(ctx, o.Message.Seq, o.Key, o.Until)

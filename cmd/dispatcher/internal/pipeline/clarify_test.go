@@ -166,6 +166,35 @@ func TestALookupReturnsTheOutcomeOfASubmission(t *testing.T) {
 	}
 }
 
+// TestAnUncertainAccountIsNotAsked: the channel may be connected to another one, where an absent
+// submission proves nothing.
+func TestAnUncertainAccountIsNotAsked(t *testing.T) {
+	t.Parallel()
+	channel := &lookupChannel{can: provider.Capabilities{Lookup: true}}
+	channel.find = func(string) provider.LookupResult {
+		t.Error("the provider was asked")
+		return provider.LookupResult{State: provider.NotTaken}
+	}
+	p := clarifying(t, channel, decide.Lane{Lane: config.Lane{ClarifyFor: 3 * time.Second}})
+	next := *p.routing
+	next.Channels = slices.Clone(next.Channels)
+	for i := range next.Channels {
+		next.Channels[i].Account = ""
+	}
+	next.Version = p.Dispatcher.routing.Load().Version
+	if err := p.Apply(&next, nil); err != nil {
+		t.Fatal(err)
+	}
+	channel.answer = func(provider.Submission) provider.Result {
+		return provider.Result{Code: "timeout"}
+	}
+	p.handle(t, jobsNamed("m", 1))
+	p.eventually(t, byVerdict, map[string]int64{"final": 1})
+	if n := len(channel.submits()); n != 1 {
+		t.Errorf("%d submits", n)
+	}
+}
+
 func TestASearchWithoutResultEndsAsTheLaneSays(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -40,7 +40,7 @@ func testRouting(t testing.TB) *decide.Routing {
 	for _, name := range []string{"a", "b", "c"} {
 		r.Channels = append(r.Channels, decide.Channel{
 			Channel: config.Channel{Name: name, Capacity: 100},
-			Price:   decide.NewPrice("GBP", decide.PriceList{Default: 30_000}),
+			Price:   decide.NewPrice("GBP", decide.PriceList{Default: 30_000}), Account: name,
 		})
 	}
 	return r

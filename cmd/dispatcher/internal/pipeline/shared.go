@@ -170,8 +170,8 @@ const (
 )
 
 // watchLocks reports sessions that block a slow claim: those that have locked the row of a channel
-// and do not belong to a dispatcher. It ends those of frozen dispatchers. It returns a function that
-// ends the watch.
+// and do not belong to a dispatcher. It ends those of frozen dispatchers. It returns a function
+// that ends the watch.
 func (d *Dispatcher) watchLocks(ctx context.Context) (end func() bool) {
 	return time.AfterFunc(lockedAfter, func() {
 		ctx, cancel := context.WithTimeout(ctx, lockedTimeout)
