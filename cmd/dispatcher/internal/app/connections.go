@@ -62,8 +62,8 @@ func (c *connections) change(doc *config.Routing) *transition {
 	return t
 }
 
-// unnameAccounts takes the accounts of channels that keep an old connection out of the routing: what
-// is sent over it went to the old account, so the new one is neither asked about it, nor is it
+// unnameAccounts takes the accounts of channels that keep an old connection out of the routing.
+// What is sent over it goes to the old account, so the new one is neither asked about it, nor is it
 // repeated there.
 func (t *transition) unnameAccounts(routing *decide.Routing) {
 	for name := range t.troubles {

@@ -175,7 +175,9 @@ func TestAnUncertainAccountIsNotAsked(t *testing.T) {
 		t.Error("the provider was asked")
 		return provider.LookupResult{State: provider.NotTaken}
 	}
-	p := clarifying(t, channel, decide.Lane{Lane: config.Lane{ClarifyFor: 3 * time.Second}})
+	p := clarifying(t, channel, decide.Lane{Lane: config.Lane{
+		ClarifyFor: decide.FirstLookup + 2*time.Second,
+	}})
 	next := *p.routing
 	next.Channels = slices.Clone(next.Channels)
 	for i := range next.Channels {
