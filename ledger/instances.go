@@ -35,9 +35,9 @@ const unbrokenGap = 2 * time.Second
 func (s *Instances) Register(ctx context.Context) error {
 	var id int64
 	err := s.hot.QueryRow(ctx, `
-		insert into dispatcher.instances (region, host, version, counts, beating_since)
-		values ($1, $2, $3, '{}', clock_timestamp()) returning id`,
-		s.config.Region, s.config.Host, s.config.Version).Scan(&id)
+		insert into dispatcher.instances (region, host, version, key_id, counts, beating_since)
+		values ($1, $2, $3, nullif($4, ''), '{}', clock_timestamp()) returning id`,
+		s.config.Region, s.config.Host, s.config.Version, s.config.KeyID).Scan(&id)
 	if err != nil {
 		return wrap("register instance", err)
 	}
@@ -83,9 +83,9 @@ func (s *Instances) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat
 	defer cancel()
 	b.Sent = time.Now()
 	err = conn.QueryRow(ctx, `
-		insert into dispatcher.instances as i (id, region, host, version, last_seen,
+		insert into dispatcher.instances as i (id, region, host, version, key_id, last_seen,
 		  oldest_open_at, counts, beating_since)
-		values ($1, $2, $3, $4, clock_timestamp(), $5, '{}', clock_timestamp())
+		values ($1, $2, $3, $4, nullif($7, ''), clock_timestamp(), $5, '{}', clock_timestamp())
 		on conflict (id) do update set last_seen = excluded.last_seen,
 		  oldest_open_at = coalesce(excluded.oldest_open_at, i.last_seen), left_at = null,
 		  beating_since = case when excluded.last_seen - i.last_seen > $6::interval
@@ -93,7 +93,8 @@ func (s *Instances) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat
 		returning last_seen, least(beating_since, (
 		  select min(o.beating_since) from dispatcher.instances o
 		  where o.id <> $1 and o.left_at is null and o.last_seen > clock_timestamp() - $6::interval))`,
-		id, s.config.Region, s.config.Host, s.config.Version, instant(oldestOpen), unbrokenGap).
+		id, s.config.Region, s.config.Host, s.config.Version, instant(oldestOpen), unbrokenGap,
+		s.config.KeyID).
 		Scan(&b.At, &b.Unbroken)
 	if err != nil {
 		s.dropHeart()

@@ -82,6 +82,9 @@ type Config struct {
 	MaxConns int
 	// Region, Host and Version describe this instance in dispatcher.instances.
 	Region, Host, Version string
+	// KeyID is the id of the draw key under which this instance makes the keys of its submissions.
+	// Recovery needs it.
+	KeyID string
 	// Tracer sees every statement; nil for none.
 	Tracer pgx.QueryTracer
 }

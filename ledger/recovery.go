@@ -65,7 +65,7 @@ var recoveryNames = []string{
 var selectAbandoned = named(recoveryNames, `
 	select `+messageColumns+`, p.envelope,
 	  a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
-	    coalesce(a.ranking::text, ''), a.claimed_at
+	    coalesce(a.ranking::text, ''), a.claimed_at, coalesce(i.key_id, '')
 	from dispatcher.instances i
 	cross join lateral (
 	  select a.* from dispatcher.attempts a
@@ -94,7 +94,7 @@ func scanOpen(r pgx.CollectableRow) (Open, error) {
 	a := &o.Attempt
 	err := r.Scan(append(m.targets(), &m.m.Envelope,
 		&a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros, &a.Currency, &ranking,
-		&o.ClaimedAt)...)
+		&o.ClaimedAt, &o.KeyID)...)
 	o.Message = m.message()
 	o.ClaimedAt = o.ClaimedAt.UTC()
 	a.Ranking = document(ranking)

@@ -125,6 +125,8 @@ type Open struct {
 	Attempt Attempt
 	// ClaimedAt is the database's time of the claim.
 	ClaimedAt time.Time
+	// KeyID is Config.KeyID of the instance; empty for one of an earlier build.
+	KeyID string
 }
 
 // Settle stores the outcomes of attempts. Those of messages of one day take one round trip if all

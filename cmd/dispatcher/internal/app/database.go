@@ -34,8 +34,8 @@ func (a *App) openLedger(ctx context.Context) error {
 	}
 	c := ledger.Config{
 		URL: s.PostgresURL, MaxConns: s.PostgresMaxConns, Region: s.Region, Host: host,
-		Version: a.opts.Version,
-		Tracer:  a.tracer.Database(newRoundTrips(a.registry)),
+		Version: a.opts.Version, KeyID: a.opts.Keys[0].ID(),
+		Tracer: a.tracer.Database(newRoundTrips(a.registry)),
 	}
 	err = a.withRetry(ctx, func() (err error) {
 		a.ledger, err = ledger.Connect(ctx, c)

@@ -98,7 +98,7 @@ func (d *Dispatcher) resolve(ctx context.Context, r *ledger.Resolution) error {
 
 // endSearch ends a search that found nothing, unless a receipt has come and is not processed yet.
 func (d *Dispatcher) endSearch(ctx context.Context, o *ledger.OpenAmbiguity, now time.Time) error {
-	a := d.recorded(&o.Message, &o.Attempt, o.OpenedAt)
+	a := d.recorded(&o.Message, &o.Attempt, o.OpenedAt, d.cfg.Keys[0].ID())
 	if err := d.lookForReceipts(ctx, a); err != nil {
 		return err
 	}

@@ -510,7 +510,7 @@ func TestRemovedChannelIsDrainedAndClosed(t *testing.T) {
 func TestAttemptsOfALostInstanceBecomeUnknown(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)
-	p.loseAttempts(t, "a")
+	p.loseAttempts(t, testKeys[0].ID(), "a")
 	p.eventually(t, byState, map[string]int64{"unknown": 1})
 	p.eventually(t, `select channel, active from audit.active`,
 		map[string]int64{"a": 0, "b": 0, "c": 0})

@@ -551,7 +551,8 @@ func (m *messageLife) recover() bool {
 		}
 		any = true
 		m.facts(at + 1).Lost = true
-		a := m.rig.d.recorded(&r.Message, &r.Attempts[at].Attempt, r.Attempts[at].ClaimedAt)
+		a := m.rig.d.recorded(&r.Message, &r.Attempts[at].Attempt, r.Attempts[at].ClaimedAt,
+			m.rig.d.cfg.Keys[0].ID())
 		m.must(m.rig.d.lookForReceipts(m.ctx, a))
 		lost := decide.SettleLost(a, m.rig.d.now())
 		m.step("recover", func() {

@@ -23,7 +23,7 @@ func (d *Dispatcher) recoverLost(ctx context.Context) error {
 	}
 	lost := make([]*decide.Attempt, len(open))
 	for i := range open {
-		lost[i] = d.recorded(&open[i].Message, &open[i].Attempt, open[i].ClaimedAt)
+		lost[i] = d.recorded(&open[i].Message, &open[i].Attempt, open[i].ClaimedAt, open[i].KeyID)
 	}
 	if err := d.lookForReceipts(ctx, lost...); err != nil {
 		return err
@@ -44,17 +44,25 @@ func (d *Dispatcher) recoverLost(ctx context.Context) error {
 // recorded is an attempt of the ledger that no worker holds, with its provider's capabilities;
 // claimed is when it was claimed, by the database's clock. An unknown provider is assumed to send a
 // receipt per part, so that the receipt of one part does not count for all.
+//
+// keyID is the id of the draw key that its submission key was made with. If this process does not
+// have that key, the submission is neither repeated nor looked up.
 func (d *Dispatcher) recorded(
-	m *ledger.Message, a *ledger.Attempt, claimed time.Time,
+	m *ledger.Message, a *ledger.Attempt, claimed time.Time, keyID string,
 ) *decide.Attempt {
 	lane := d.routing.Load().Lane(m.Lane)
 	attempt := decide.RecordedAttempt(m, a, &lane)
 	can, known := d.capabilities(a.Channel)
 	can.PartReceipts = can.PartReceipts || !known
-	attempt.Inform(can, d.accountAt(a.Channel, claimed), claimed, d.reach())
+	key, known := d.keys.KeyUnder(keyID, attempt.Seq, a.Number)
+	account := ""
+	if known {
+		account = d.accountAt(a.Channel, claimed)
+	}
+	attempt.Inform(can, account, claimed, d.reach())
 	attempt.Await = d.awaits(a.Channel)
 	if !attempt.Repeats() {
-		attempt.Submission.Key = d.keys.Key(attempt.Seq, a.Number)
+		attempt.Submission.Key = key
 	}
 	return attempt
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"slices"
 
 	"dispatcher/selector"
 )
@@ -23,6 +24,7 @@ import (
 // makes new ones. It is safe for concurrent use.
 type References struct {
 	blocks []cipher.Block // by position of the draw key
+	ids    []string       // of the draw keys
 }
 
 // referenceUse separates the derived keys from any other use of the draw keys.
@@ -40,17 +42,26 @@ func NewReferences(keys []selector.Key) (*References, error) {
 		if err != nil {
 			return nil, fmt.Errorf("derive the key of references: %w", err)
 		}
-		r.blocks = append(r.blocks, block)
+		r.blocks, r.ids = append(r.blocks, block), append(r.ids, key.ID())
 	}
 	return r, nil
 }
 
 // Key is the key under which an attempt is submitted.
-func (r *References) Key(seq int64, attempt int) string {
+func (r *References) Key(seq int64, attempt int) string { return r.key(0, seq, attempt) }
+
+// KeyUnder is the key under which an instance with another first draw key submitted an attempt. If
+// there is no draw key with that id, known is false, and the key is that of Key.
+func (r *References) KeyUnder(id string, seq int64, attempt int) (key string, known bool) {
+	at := slices.Index(r.ids, id)
+	return r.key(max(at, 0), seq, attempt), at >= 0
+}
+
+func (r *References) key(at int, seq int64, attempt int) string {
 	var block [aes.BlockSize]byte
 	binary.BigEndian.PutUint64(block[:], uint64(seq))        //nolint:gosec // Rows count from 1.
 	binary.BigEndian.PutUint16(block[8:10], uint16(attempt)) //nolint:gosec // A smallint.
-	r.blocks[0].Encrypt(block[:], block[:])
+	r.blocks[at].Encrypt(block[:], block[:])
 	return hex.EncodeToString(block[:])
 }
 
