@@ -208,6 +208,9 @@ func (e *eraser) eraseDay(ctx context.Context, day Day) error {
 		_, err = tx.Exec(ctx, `update dispatcher.erasures
 			set messages = messages + $2, unended = unended + $3 where id = $1`,
 			e.id, messages, unended)
+		if err == nil && messages > 0 {
+			_, err = tx.Exec(ctx, cleanPayloads, day)
+		}
 		return err
 	})
 	if err != nil {
@@ -228,7 +231,10 @@ func (e *eraser) eraseDay(ctx context.Context, day Day) error {
 	return err
 }
 
-// vacuumPayloads removes the deleted rows from the pages.
+// cleanPayloads lets autovacuum remove deleted payloads of a day from the pages.
+const cleanPayloads = `select dispatcher.clean_payloads($1)`
+
+// vacuumPayloads does so at once for the owner of the table. For others PostgreSQL does nothing.
 var vacuumPayloads = ofDay(`vacuum dispatcher.payloads`)
 
 // recipients are the hashes of the number, one for each tenant of the day.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 )
 
@@ -107,10 +108,34 @@ func TestANumberIsErasedFromAllMessagesThatHaveEnded(t *testing.T) {
 	if got := scalar[string](t, k.db, records); got != "ann all 4711 3 2 2, ann all 4711 2 0 0" {
 		t.Errorf("recorded: %s", got)
 	}
+	if got := k.cleaned(t); got != "0 3 9" { // where payloads were erased, or dropped late
+		t.Errorf("the days whose pages are cleaned: %s", got)
+	}
 	// Everything else about the messages is there.
 	if n := scalar[int](t, k.db, `select count(*) from audit.attempts`); n != 8 {
 		t.Errorf("there are %d attempts", n)
 	}
+}
+
+// cleaned are the ages of days whose payloads autovacuum cleans at its next visit.
+func (k *keeping) cleaned(t testing.TB) string {
+	t.Helper()
+	return k.ages(t, `exists (select from pg_class where reloptions @>
+		'{autovacuum_vacuum_threshold=0,autovacuum_vacuum_scale_factor=0}' and relname =
+		'payloads_' || to_char(date '1970-01-01' + day, 'YYYYMMDD'))`)
+}
+
+// TestAutovacuumRemovesAnErasedNumberFromThePages, because the dispatcher's login may not.
+func TestAutovacuumRemovesAnErasedNumberFromThePages(t *testing.T) {
+	tier.LongOnly(t)
+	t.Parallel()
+	k := newKeeping(t)
+	k.message(t, "m", 3, hour)
+	k.erase(t, erasure())
+	tier.Eventually(t, "the day is vacuumed", func() bool {
+		return scalar[bool](t, k.db, `select bool_or(autovacuum_count > 0)
+			from pg_stat_user_tables where relname like 'payloads_%'`)
+	})
 }
 
 // TestAnErasureWhilePayloadsAreDroppedStays: Keep has copied the payloads that it will keep, and

@@ -153,6 +153,35 @@ func TestAPageOfUnsentMessagesReadsTheNextRowsByTheirKeys(t *testing.T) {
 	}
 }
 
+// TestActionsAreFoundByIndexes: seals look for new ones every minute, and there may be millions.
+func TestActionsAreFoundByIndexes(t *testing.T) {
+	t.Parallel()
+	conn := sessionWith(t, ledgertest.Fresh(t), reportSettings)
+	for _, sql := range []string{
+		`insert into dispatcher.operator_actions (at, author, reason, action, subject)
+		 select now() - n * interval '1 minute', 'ann', 'withdrawn',
+		   case n % 9 when 0 then 'pause' else 'cancel' end, 'm' || n
+		 from generate_series(1, 5000) n`,
+		`analyze dispatcher.operator_actions`,
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	since := time.Now().Add(-5 * time.Minute)
+	for name, got := range map[string]string{
+		"new":       planOf(t, conn, newFinance, time.Now()),
+		"sealed":    planOf(t, conn, selectFinance, since, nil),
+		"most":      planOf(t, conn, lastFinance, since, time.Now(), mostFinance),
+		"cancelled": planOf(t, conn, selectCancelledBy, "m7"),
+	} {
+		if strings.Contains(got, "Seq Scan on operator_actions") ||
+			!strings.Contains(got, "operator_actions_") {
+			t.Errorf("%s:\n%s", name, got)
+		}
+	}
+}
+
 // sessionWith is a connection with settings of the ledger's.
 func sessionWith(t *testing.T, url string, settings map[string]string) *pgx.Conn {
 	t.Helper()

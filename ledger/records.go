@@ -133,11 +133,14 @@ func (s *Messages) Records(ctx context.Context, seqs []int64) (page []Record, er
 	return page, wrap("read records", err)
 }
 
-// cancelledBy is the author of the latest cancellation of a message with this id. It reads the
+// selectCancelledBy reads the author of the latest cancellation of a message with id $1, from the
 // view, because finance may not read the table.
+const selectCancelledBy = `select coalesce((select author from audit.operator_actions
+	where action = 'cancel' and subject = $1 order by id desc limit 1), '')`
+
+// cancelledBy is empty if nobody cancelled a message with this id.
 func (s *Messages) cancelledBy(ctx context.Context, id string) (author string, err error) {
-	err = s.reports.QueryRow(ctx, `select coalesce((select author from audit.operator_actions
-		where action = 'cancel' and subject = $1 order by id desc limit 1), '')`, id).Scan(&author)
+	err = s.reports.QueryRow(ctx, selectCancelledBy, id).Scan(&author)
 	return author, err
 }
 

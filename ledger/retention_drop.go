@@ -144,6 +144,9 @@ var deleteLate = ofDay(`
 	select coalesce(max(seq), 0), count(*), (select count(*) from gone) from next`)
 
 func (k *keeper) dropLateOf(ctx context.Context, day Day) error {
+	if _, err := k.conn.Exec(ctx, cleanPayloads, day); err != nil {
+		return err
+	}
 	var looked, gone, left int64
 	for from := day.first() - 1; ; {
 		err := k.conn.QueryRow(ctx, deleteLate.on(day), k.r.Payloads, from, dropChunk).
@@ -202,11 +205,13 @@ var countUnended = ofDay(`select count(*) from dispatcher.messages m where ` + u
 // living counts the messages of a day that have not ended, or ended less than half of k.r.Facts
 // ago: until then the business day on which a message was sent is closed again after corrections.
 // It marks the day as being dropped when there are none, and counts at most once in lookInterval.
+// As dropLate looks at a day no more often, living does its work for a day that stays.
 func (k *keeper) living(ctx context.Context, day Day) (n int64, err error) {
-	var fresh bool
+	var fresh, late bool
 	err = k.conn.QueryRow(ctx, `
-		select living, living > 0 and coalesce(looked_at > clock_timestamp() - $2::interval, false)
-		from dispatcher.days where day = $1`, day, lookInterval).Scan(&n, &fresh)
+		select living, living > 0 and coalesce(looked_at > clock_timestamp() - $2::interval, false),
+		  not payloads and kept > 0
+		from dispatcher.days where day = $1`, day, lookInterval).Scan(&n, &fresh, &late)
 	if err != nil || fresh {
 		return n, err
 	}
@@ -217,6 +222,9 @@ func (k *keeper) living(ctx context.Context, day Day) (n int64, err error) {
 		update dispatcher.days set living = $2, dropping = $2::bigint = 0,
 		  looked_at = case when $2::bigint = 0 then looked_at else clock_timestamp() end
 		where day = $1`, day, n)
+	if err == nil && n > 0 && late {
+		err = k.dropLateOf(ctx, day)
+	}
 	return n, err
 }
 

@@ -491,6 +491,31 @@ func TestADayIsDroppedWithAllThatRefersToIt(t *testing.T) {
 	}
 }
 
+// TestADayThatIsKeptLongerLosesItsLatePayloads: it is older than the ledger's retention, and both
+// the count of living messages and the search for late payloads look at it.
+func TestADayThatIsKeptLongerLosesItsLatePayloads(t *testing.T) {
+	t.Parallel()
+	k := newKeeping(t)
+	k.message(t, "alive", 110, never)
+	ends := k.message(t, "ends", 110, never)
+	k.keep(t, week)
+	k.exec(t, `update dispatcher.messages set state = 'no_receipt',
+		finished_at = now() - interval '8 days' where seq = $1`, ends)
+	for range 3 { // hours
+		k.exec(t, `update dispatcher.days set looked_at = looked_at - interval '61 minutes'`)
+		k.keep(t, week)
+	}
+	if got := k.payloads(t); got != "alive" {
+		t.Errorf("there are the payloads of %s", got)
+	}
+	if got := k.ages(t, "living > 0"); got != "110" {
+		t.Errorf("kept are the days %s", got)
+	}
+	if got := k.cleaned(t); got != "110" {
+		t.Errorf("the days whose pages are cleaned: %s", got)
+	}
+}
+
 // TestWhoHasKeptTheDaysLeavesNoLock, so that a call right after it can take it.
 func TestWhoHasKeptTheDaysLeavesNoLock(t *testing.T) {
 	t.Parallel()

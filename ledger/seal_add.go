@@ -171,6 +171,17 @@ func (s *Seals) addClosings(ctx context.Context, tx pgx.Tx, next *Seal, writer S
 	return finance(ctx, tx, *next.FinanceFrom, &next.To, writer.Add)
 }
 
+// newFinance says from when on closings and finance rows have no seal, and whether there are any
+// before $1.
+const newFinance = `
+	select begins, finance,
+	  exists (select from dispatcher.closings where at >= begins and at < $1) or
+	  exists (select from facts.finance_evidence where at >= finance and at < $1)
+	from (select coalesce((select to_at from dispatcher.seals where closings
+	    order by number desc limit 1), 'epoch') as begins,
+	  coalesce((select to_at from dispatcher.seals where closings and finance_from is not null
+	    order by number desc limit 1), 'epoch') as finance) s`
+
 // nextSeal returns the next seal that is due, with From, To, At and Again set. Messages without a
 // seal come first, then closings and finance rows, then hours that are to be sealed again. It
 // returns nil when none is due.
@@ -196,15 +207,7 @@ func nextSeal(ctx context.Context, tx pgx.Tx, facts time.Duration) (next *Seal, 
 		return next, nil
 	}
 	next.Again = true
-	err = tx.QueryRow(ctx, `
-		select begins, finance,
-		  exists (select from dispatcher.closings where at >= begins and at < $1) or
-		  exists (select from facts.finance_evidence where at >= finance and at < $1)
-		from (select coalesce((select to_at from dispatcher.seals where closings
-		    order by number desc limit 1), 'epoch') as begins,
-		  coalesce((select to_at from dispatcher.seals where closings and finance_from is not null
-		    order by number desc limit 1), 'epoch') as finance) s`, end).
-		Scan(&next.From, &next.FinanceFrom, &next.Closings)
+	err = tx.QueryRow(ctx, newFinance, end).Scan(&next.From, &next.FinanceFrom, &next.Closings)
 	if err != nil {
 		return nil, err
 	}

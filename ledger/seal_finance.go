@@ -63,14 +63,17 @@ func (s *Seals) Finance(ctx context.Context, from time.Time, each func(*Evidence
 	return wrap("read evidence of finance rows", finance(ctx, s.reports, from, nil, each))
 }
 
+// selectFinance reads the finance rows made since $1 and, unless it is null, before $2.
+const selectFinance = `
+	select seq, at, intake, coalesce(totals, ''), coalesce(differences, '')
+	from facts.finance_evidence
+	where at >= $1 and ($2::timestamptz is null or at < $2) order by at, seq desc`
+
 // finance reads those made in [from, to); without to, all since from.
 func finance(
 	ctx context.Context, q querier, from time.Time, to *time.Time, each func(*Evidence) error,
 ) error {
-	r, err := q.Query(ctx, `
-		select seq, at, intake, coalesce(totals, ''), coalesce(differences, '')
-		from facts.finance_evidence
-		where at >= $1 and ($2::timestamptz is null or at < $2) order by at, seq desc`, from, to)
+	r, err := q.Query(ctx, selectFinance, from, to)
 	if err != nil {
 		return err
 	}
@@ -91,12 +94,14 @@ func finance(
 // A long list of opt-outs may be imported at once.
 const mostFinance = 100_000
 
+// lastFinance is the time of the first finance row, since $1 and before $2, after $3 others.
+const lastFinance = `
+	select at from facts.finance_evidence where at >= $1 and at < $2 order by at offset $3 limit 1`
+
 // atMost ends a seal earlier if it would have more finance rows than mostFinance.
 func atMost(ctx context.Context, q querier, next *Seal) error {
 	var to time.Time
-	err := q.QueryRow(ctx, `
-		select at from facts.finance_evidence where at >= $1 and at < $2
-		order by at offset $3 limit 1`, next.FinanceFrom, next.To, mostFinance).Scan(&to)
+	err := q.QueryRow(ctx, lastFinance, next.FinanceFrom, next.To, mostFinance).Scan(&to)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package migrations_test
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"testing"
@@ -12,11 +13,20 @@ import (
 	"dispatcher/ledger/migrations"
 )
 
-// TestDaysThatWereClosedBeforeHaveSums: migration 29 adds up the figures of days that were closed
-// under an earlier schema, with their corrections.
-func TestDaysThatWereClosedBeforeHaveSums(t *testing.T) {
-	t.Parallel()
-	url := ledgertest.Empty(t)
+// opened is a connection that is closed at the end of the test.
+func opened(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	return conn
+}
+
+// filesBefore are the migrations before a version.
+func filesBefore(t *testing.T, before string) fstest.MapFS {
+	t.Helper()
 	names, err := fs.Glob(os.DirFS("."), "*.sql")
 	if err != nil {
 		t.Fatal(err)
@@ -27,25 +37,42 @@ func TestDaysThatWereClosedBeforeHaveSums(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name < "029" {
+		if name < before {
 			earlier[name] = &fstest.MapFile{Data: text}
 		}
 	}
-	if err := migrations.MigrateFrom(t.Context(), url, earlier); err != nil {
+	return earlier
+}
+
+// TestDaysThatWereClosedBeforeHaveSums: migration 29 adds up the figures of days that were closed
+// under an earlier schema, with their corrections. Migration 34 does so for a closing that was
+// committed while migration 29 ran.
+func TestDaysThatWereClosedBeforeHaveSums(t *testing.T) {
+	t.Parallel()
+	t.Run("29", func(t *testing.T) {
+		t.Parallel()
+		sumsAfter(t, "029")
+	})
+	t.Run("34", func(t *testing.T) {
+		t.Parallel()
+		sumsAfter(t, "034", `delete from dispatcher.choice_sums where revision = 2`)
+	})
+}
+
+func sumsAfter(t *testing.T, version string, lost ...string) {
+	t.Helper()
+	url := ledgertest.Empty(t)
+	if err := migrations.MigrateFrom(t.Context(), url, filesBefore(t, version)); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context()) //nolint:errcheck // The test is over.
-	for _, sql := range []string{
+	conn := opened(t, url)
+	for _, sql := range append([]string{
 		`insert into dispatcher.choice_figures
 			select '2026-11-21', 1 + n / 20, '2026-11-21', 1, 'r', 'a', 't' || n % 3, n % 5, 2, 0, 0, 0, 0, 3
 			from generate_series(1, 30) n`,
 		`insert into dispatcher.closings (day, revision, zone, from_at, to_at, changes)
 			select '2026-11-21', n, 'UTC', '2026-11-21', '2026-11-22', 1 from generate_series(1, 2) n`,
-	} {
+	}, lost...) {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}

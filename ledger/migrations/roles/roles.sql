@@ -92,6 +92,9 @@ $$;
 -- dispatcher_app may read everything and insert rows. It may update and delete only what statements
 -- of package ledger update and delete, column by column. So ids, hashes of numbers, times of
 -- receipt, routing versions and authors cannot be changed.
+--
+-- Where the log of hashes says who did what and when, the database fills in id, time, login and
+-- evidence: a row without evidence, or from a time that is sealed, would not be in the log.
 grant usage on schema dispatcher, audit, facts to dispatcher_app;
 grant select on all tables in schema dispatcher to dispatcher_app;
 grant select on all tables in schema audit to dispatcher_app;
@@ -130,14 +133,19 @@ grant insert, update (slots) on dispatcher.freed_slots to dispatcher_app;
 grant insert, delete, update (configured_max, max, window_start, granted, reserved, next_at, pace,
   taken) on dispatcher.limits to dispatcher_app;
 grant insert, delete, update (pace) on dispatcher.limit_history to dispatcher_app;
-grant insert on dispatcher.limit_restarts, dispatcher.top_ups to dispatcher_app;
+grant insert (channel, scope, window_seconds, unit, version, author, reason, was_start, was_granted,
+  window_start, granted, set_aside, via) on dispatcher.limit_restarts to dispatcher_app;
+grant insert (channel, scope, currency, micros, before, granted, author, reason, key, via)
+  on dispatcher.top_ups to dispatcher_app;
 grant insert, update, delete on dispatcher.cursors to dispatcher_app;
 
 -- Routing. Of a version only waking can be changed.
-grant insert, update (waking) on dispatcher.routing_versions to dispatcher_app;
+grant insert (version, author, reason, created_at, document, routes, effects, base, waking, via),
+  update (waking) on dispatcher.routing_versions to dispatcher_app;
 grant insert, update (step, next_at, state, held, changed_by, version, changed_at)
   on dispatcher.ramps to dispatcher_app;
-grant insert on dispatcher.ramp_moves to dispatcher_app;
+grant insert (ramp, author, move, step, version, reason, via) on dispatcher.ramp_moves
+  to dispatcher_app;
 
 -- Figures of closed days: corrections are further rows.
 grant insert on dispatcher.closings, dispatcher.choice_figures, dispatcher.attempt_figures,
@@ -156,15 +164,21 @@ grant insert, update (last, step, next_at, asked, closed_at, verdict, author, no
   via) on dispatcher.ambiguous to dispatcher_app;
 
 -- Subscribers. Opt-outs can end, once, and cannot be deleted.
-grant insert, update (heard_at, sent_at, until, ended_by, ended_channel, ended_author, ended_reason)
+grant insert (tenant, recipient, source, channel, author, reason, heard_at, sent_at),
+  update (heard_at, sent_at, until, ended_by, ended_channel, ended_author, ended_reason)
   on dispatcher.opt_outs to dispatcher_app;
 grant insert, delete on dispatcher.inbound_parts, dispatcher.inbound_outbox to dispatcher_app;
 grant insert, delete, update (until) on dispatcher.inbound_seen to dispatcher_app;
-grant insert, update (messages, unended) on dispatcher.erasures to dispatcher_app;
+grant insert (author, reason, tenant, number_hmac, parts), update (messages, unended)
+  on dispatcher.erasures to dispatcher_app;
+grant execute on function dispatcher.clean_payloads to dispatcher_app;
 
 -- Trips of guards and what guards count, and what operators did. guard_counts_kept and
 -- guard_counts_added refuse to delete or lower what guards still compare with.
-grant insert on dispatcher.guard_trips, dispatcher.operator_actions to dispatcher_app;
+grant insert (per, subject, action, hour, seen, usual, days, times, at_least, version)
+  on dispatcher.guard_trips to dispatcher_app;
+grant insert (author, reason, action, subject, message_seq, new_id, via)
+  on dispatcher.operator_actions to dispatcher_app;
 grant insert, delete, update (messages) on dispatcher.guard_counts to dispatcher_app;
 
 -- Answers to requests of the API, for requests that are repeated. api_requests_kept and
