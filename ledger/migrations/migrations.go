@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -106,12 +107,73 @@ func apply(ctx context.Context, conn *pgx.Conn, all []migration) error {
 		}
 	}
 	for _, m := range missing {
-		if err := m.carryOut(ctx, conn); err != nil {
+		if err := m.carryOutInTime(ctx, conn); err != nil {
 			return fmt.Errorf("migrate from version %d: %w", m.version-1, err)
 		}
 	}
 	return nil
 }
+
+const (
+	// lockTimeout bounds a migration's wait for a lock, because claims queue behind it. It is longer
+	// than the default of deadlock_timeout: after that PostgreSQL cancels an autovacuum that is in the
+	// way.
+	lockTimeout = 1200 * time.Millisecond
+	// lockPause is the pause between two tries, in which claims go on.
+	lockPause = 500 * time.Millisecond
+	// longestLockWait is for how long a migration is tried.
+	longestLockWait = 3 * time.Minute
+)
+
+// carryOutInTime tries again while a transaction of another session is in the way.
+func (m *migration) carryOutInTime(ctx context.Context, conn *pgx.Conn) error {
+	var inUse error
+	var open []string
+	for end := time.Now().Add(longestLockWait); ; {
+		err := m.carryOut(ctx, conn)
+		pg, ok := errors.AsType[*pgconn.PgError](err)
+		switch {
+		case ctx.Err() != nil && inUse != nil:
+			return inUse
+		case !ok || pg.Code != "55P03" && pg.Code != "40P01":
+			return err
+		}
+		var by string
+		if err := conn.QueryRow(ctx, users, open).Scan(&open, &by); err != nil {
+			return err
+		}
+		if inUse = err; by != "" {
+			inUse = fmt.Errorf("%w; meanwhile the ledger was in use by %s", err, by)
+		}
+		if time.Now().After(end) || !pause(ctx, lockPause) {
+			return inUse
+		}
+	}
+}
+
+// pause waits for d, and returns false as soon as ctx ends.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// users lists the transactions of other sessions that use tables of the ledger, and names the
+// sessions of those that did so before, $1. Their times are not shown to every user.
+const users = `
+	select coalesce(array_agg(u.tx), '{}'), coalesce(string_agg(
+	  format('session %s of %s (%s)', u.pid, a.usename, a.application_name), ', ' order by u.pid)
+	  filter (where u.tx = any($1)), '')
+	from (
+	  select distinct l.virtualtransaction as tx, l.pid
+	  from pg_locks l join pg_class c on c.oid = l.relation
+	  join pg_namespace n on n.oid = c.relnamespace
+	  join pg_database d on d.oid = l.database and d.datname = current_database()
+	  where l.granted and l.pid <> pg_backend_pid() and n.nspname in ('dispatcher', 'audit', 'facts')
+	) u left join pg_stat_activity a on a.pid = u.pid`
 
 // becomeOwner switches to the owner of the schema, if this login is a member of that role, so that
 // the owner also owns what a migration creates.
@@ -124,6 +186,10 @@ const becomeOwner = `
 // carryOut changes the schema and its version in one transaction.
 func (m *migration) carryOut(ctx context.Context, conn *pgx.Conn) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, fmt.Sprintf(`set local lock_timeout = %d`,
+			lockTimeout.Milliseconds())); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, m.sql); err != nil {
 			return m.at(err)
 		}

@@ -117,6 +117,9 @@ func postgresProblem(s *config.Settings, err error) (problem, fix string) {
 	case diskFull:
 		return "the disk of PostgreSQL is full (" + pg.Message + ")",
 			"give it space; do not delete files of PostgreSQL"
+	case "55P03", "40P01": // lock_not_available, deadlock_detected
+		return fmt.Sprintf("a table of the ledger is in use (%s)", err),
+			"try again, or end the transaction that uses it"
 	case "53300": // too_many_connections
 		return "PostgreSQL has no connection left for this process",
 			"raise its max_connections, or lower DISPATCHER_POSTGRES_MAX_CONNS"

@@ -316,6 +316,17 @@ func TestADatabaseWithoutSpaceIsNotReady(t *testing.T) {
 	s.readyAgain()
 }
 
+// TestWhoUsesATableIsNamed to who waits for the migration.
+func TestWhoUsesATableIsNamed(t *testing.T) {
+	t.Parallel()
+	const user = "session 7 of ann (pg_dump)"
+	err := PostgresTrouble(&config.Settings{}, fmt.Errorf("035_next.sql: %w; in use by %s",
+		&pgconn.PgError{Code: "55P03", Message: "canceling statement due to lock timeout"}, user))
+	if !strings.Contains(err.Error(), user) {
+		t.Error(err)
+	}
+}
+
 // TestBrokersThatAreAwayAreOneWarning: three lanes and both flows of the publisher fail, with one
 // warning.
 func TestBrokersThatAreAwayAreOneWarning(t *testing.T) {
