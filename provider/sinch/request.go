@@ -68,7 +68,7 @@ func (a api) compose(s *provider.Submission, now time.Time) (*web.Request, error
 
 func (c *Config) path() string { return "/xms/v1/" + c.Plan + "/batches" }
 
-// expiry is when Sinch stops trying, at most three days from now; empty leaves it to Sinch.
+// expiry is when Sinch stops trying, at most almost three days from now; empty leaves it to Sinch.
 func expiry(validity, now time.Time) string {
 	if validity.IsZero() {
 		return ""

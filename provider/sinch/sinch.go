@@ -15,8 +15,8 @@ import (
 	"dispatcher/provider/web"
 )
 
-// longestValidity is Sinch's maximum: expire_at may be three days ahead.
-const longestValidity = 72 * time.Hour
+// longestValidity is less than Sinch's maximum: expire_at may be three days ahead by Sinch's clock.
+const longestValidity = 72*time.Hour - web.Tolerance
 
 // Channel is one service plan.
 type Channel struct {
