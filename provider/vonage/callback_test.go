@@ -356,6 +356,8 @@ func TestStatusesAndCodesHaveOneMeaning(t *testing.T) {
 		{statusState, "delivered", "", provider.Delivered, ""},
 		{statusState, "read", "", provider.Pending, ""},
 		{statusState, "undeliverable", "1490", provider.Pending, ""},
+		{statusState, "rejected", "1320", provider.Pending, ""},
+		{statusState, "rejected", "1330", provider.Pending, ""},
 		{statusState, "undeliverable", "1360", provider.Undelivered, provider.Expired},
 		{statusState, "undeliverable", "", provider.Undelivered, ""},
 		{statusState, "rejected", "1240", provider.Undelivered, provider.OptedOut},

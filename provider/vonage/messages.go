@@ -118,9 +118,10 @@ func unprocessable(got *web.Answer, code string) provider.Result {
 }
 
 // messagesMeanings are the codes of https://developer.vonage.com/api-errors and its page on
-// messages by which a message was not taken. Rejected are those that blame the recipient; a prefix
-// that Vonage does not know (1040), a text longer than it takes (1090) and its own filters are the
-// channel's, and so is an invalid parameter (1020), which may be the sender.
+// messages by which a message was not taken. Rejected are those that blame the recipient. A prefix
+// that Vonage does not know (1040), a number that it bars (1050), a text longer than it takes
+// (1090) and its own filters are the channel's, and so is an invalid parameter (1020), which may be
+// the sender.
 //
 // What is not here is Unknown: an internal error (1030), and errors after which the carrier may
 // have taken the message. Those are a busy handset that is tried again (1220), a network error
@@ -131,7 +132,6 @@ var messagesMeanings = map[string]web.Meaning{
 	"1241": web.Throttled("more than the account may send"),
 	"1472": web.Throttled("more than the account may send"),
 
-	"1050": web.Rejected("the number is barred"),
 	"1170": web.Rejected("the recipient is invalid"),
 	"1190": web.Rejected("the number is no longer active"),
 	"1240": web.Rejected("the recipient told to stop"),
@@ -145,6 +145,7 @@ var messagesMeanings = map[string]web.Meaning{
 	"1020": web.Refused("a parameter is invalid"),
 	"1021": web.Refused("a parameter is invalid"),
 	"1040": web.Unfit("the message cannot be processed, for instance for its prefix"),
+	"1050": web.Unfit("the recipient is on a blocklist of Vonage"),
 	"1060": web.Refused("the account is barred"),
 	"1070": web.Refused("the account has not enough credit"),
 	"1080": web.Refused("the account may not use this API"),
@@ -183,14 +184,17 @@ var messagesMeanings = map[string]web.Meaning{
 	"unprovisioned":     web.Refused("the account may not use this API"),
 }
 
-// statusState translates the status of a message and the code of its error. Code 1490 means that
-// not all parts were reported in time and that the outcome is unknown, so it stays Pending.
+// statusState translates the status of a message and the code of its error. Some codes leave the
+// outcome unknown, so it stays Pending: the message was already sent (1320), the carrier's error is
+// not known (1330), or not all parts were reported in time (1490).
 func statusState(status, code string) (provider.ReceiptState, provider.Cause) {
 	switch status {
 	case "delivered":
 		return provider.Delivered, provider.Unspecified
 	case "rejected", "undeliverable":
-		if code != "1490" {
+		switch code {
+		case "1320", "1330", "1490":
+		default:
 			return provider.Undelivered, statusCauses[code]
 		}
 	}

@@ -160,14 +160,14 @@ func combine(got *web.Answer, parsed []smsPart) provider.Result {
 // internal error "whilst processing this message", does not say that it was not taken: it is
 // Unknown, as is every unlisted status. Statuses 2 and 3 do not name the parameter at fault: unless
 // the text does, it may be the sender, the validity or the callback of this channel. Another
-// provider may know a prefix that Vonage does not know (6).
+// provider may know a prefix that Vonage does not know (6), or reach a number that Vonage bars (7).
 var smsMeanings = map[string]web.Meaning{
 	"1":  web.Throttled("faster than the account may send"),
 	"2":  web.Refused("a parameter is missing"),
 	"3":  web.Refused("a parameter is invalid"),
 	"4":  web.Refused("the API refuses the credentials"),
 	"6":  web.Unfit("the message cannot be processed, for instance for its prefix"),
-	"7":  web.Rejected("the number is barred"),
+	"7":  web.Unfit("the recipient is on a blocklist of Vonage"),
 	"8":  web.Refused("the account is suspended"),
 	"9":  web.Refused("the account has not enough credit"),
 	"10": web.Throttled("too many connections of the account"),

@@ -47,7 +47,7 @@ func messagesChecks() webtest.Vendor {
 		OnSender: []string{"invalid_sender"},
 		Codes:    webtest.CodesOf(messagesMeanings),
 		Blames: map[web.Blame][]string{
-			web.OnMessage: {"1040", "1090", "1210", "1282", "1300", "1480", "1481", "1482"},
+			web.OnMessage: {"1040", "1050", "1090", "1210", "1282", "1300", "1480", "1481", "1482"},
 			web.OnSender:  {"1120", "1420"},
 			web.OnChannel: {
 				"1020", "1060", "1070", "1080", "1110", "1400", "1460", "invalid-api-key",
@@ -106,7 +106,7 @@ func smsChecks() webtest.Vendor {
 		OnSender: []string{"illegal_sender"},
 		Codes:    webtest.CodesOf(smsMeanings),
 		Blames: map[web.Blame][]string{
-			web.OnMessage: {"6", "12"},
+			web.OnMessage: {"6", "7", "12"},
 			web.OnSender:  {"15"},
 			web.OnChannel: {"2", "3", "4", "8", "9", "11", "14", "23", "29", "32"},
 		},
@@ -136,7 +136,7 @@ func smsChecks() webtest.Vendor {
 			"too_long":                {Outcome: provider.Refused, Unfit: true, Code: "200/12"},
 			"bad_credentials":         {Outcome: provider.Refused, Code: "200/4"},
 			"internal_error":          {Outcome: provider.Unknown, Code: "200/5"},
-			"barred":                  {Outcome: provider.Rejected, Code: "200/7"},
+			"barred":                  {Outcome: provider.Refused, Unfit: true, Code: "200/7"},
 			"unknown_prefix":          {Outcome: provider.Refused, Unfit: true, Code: "200/6"},
 			"no_credit":               {Outcome: provider.Refused, Code: "200/9"},
 			"illegal_sender":          {Outcome: provider.Refused, Unfit: true, Code: "200/15"},

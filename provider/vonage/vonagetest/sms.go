@@ -90,7 +90,7 @@ func check(form url.Values) error {
 func (smsShape) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
 	switch v.Reply {
 	case providertest.Reject:
-		writeStatus(w, "7", "Number barred: "+bare(s.To))
+		writeStatus(w, "33", "Number deactivated: "+bare(s.To))
 	case providertest.Refuse:
 		writeStatus(w, "9", "Quota Exceeded - rejected")
 	case providertest.Throttle:
