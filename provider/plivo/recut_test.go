@@ -25,6 +25,7 @@ func inboundForm(text, from string) url.Values {
 	}
 }
 
+// statusForm is a status callback with all fields that Plivo documents for an SMS.
 func statusForm(status, code string) url.Values {
 	return url.Values{
 		"From": {"ACME"}, "To": {"447700900123"}, "Type": {"sms"}, "Status": {status},
@@ -32,6 +33,11 @@ func statusForm(status, code string) url.Values {
 		"ParentMessageUUID": {plivotest.Reference(2)}, "Units": {"1"}, "TotalRate": {"0.0050"},
 		"TotalAmount": {"0.0050"}, "MCC": {"234"},
 		"MNC": {"15"}, "PartInfo": {"1 of 2"}, "MessageTime": {"2026-11-22 10:00:00.000000"},
+		"QueuedTime":         {"2026-11-22 10:00:00.100000"},
+		"SentTime":           {"2026-11-22 10:00:00.200000"},
+		"DeliveryReportTime": {"2026-11-22 10:00:03.000000"},
+		"PowerpackUUID":      {"5ec4c8c9-cd74-42b5-9e41-0d7670d6bb46"}, "Sequence": {"3"},
+		"requester_ip": {"192.0.2.7"},
 	}
 }
 

@@ -111,8 +111,6 @@ func fits(text string) error {
 var (
 	// noncePattern has no dot.
 	noncePattern = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`)
-	// namePattern matches Plivo's field names.
-	namePattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9_]*$`)
 	// uuidPattern matches the id of a message.
 	uuidPattern = regexp.MustCompile(`^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
 
@@ -126,15 +124,16 @@ var (
 	afterTo   = []string{"TotalAmount", "TotalRate", "Type", "Units"}
 )
 
-// agrees reports whether a form has the fields of its signed text, cut in the one accepted way. A
+// agrees reports whether a form has the fields of its signed text, cut in the one accepted way. All
+// values that are used are found in the text, so names and values of other fields do not matter. A
 // message of a subscriber has, in the order of the names, From, MessageUUID, Text, To and its cost.
 // Only Text comes from outside. It begins at the first "Text" after the message's UUID and ends at
 // the last "To", because no other field in between has these names. A status callback has no Text
 // and no other value from outside. The name of its sender, which precedes the UUID, may look like a
 // field, TextLocal for example: the search for the other fields leaves it out.
 func agrees(form url.Values, signed string) bool {
-	for name, values := range form {
-		if len(values) != 1 || !namePattern.MatchString(name) {
+	for _, values := range form {
+		if len(values) != 1 {
 			return false
 		}
 	}

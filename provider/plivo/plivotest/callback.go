@@ -34,14 +34,16 @@ func (p *protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Req
 		}
 	case provider.Pending:
 	}
+	at := submit.At.UTC().Format("2006-01-02 15:04:05.000000")
 	return p.post(submit.Callback, url.Values{
 		"From": {submit.From}, "To": {strings.TrimPrefix(submit.To, "+")}, "Type": {"sms"},
 		"Status": {status}, "ErrorCode": {code},
 		"MessageUUID": {submit.Reference}, "ParentMessageUUID": {submit.Reference},
 		"Units":     {strconv.Itoa(submit.Parts)},
 		"TotalRate": {"0.0050"}, "TotalAmount": {"0.0050"}, "MCC": {"234"}, "MNC": {"15"},
-		"PartInfo":    {"1 of 1"},
-		"MessageTime": {submit.At.UTC().Format("2006-01-02 15:04:05.000000")},
+		"PartInfo": {"1 of 1"}, "PowerpackUUID": {""}, "Sequence": {"1"},
+		"MessageTime": {at}, "QueuedTime": {at}, "SentTime": {at}, "DeliveryReportTime": {at},
+		"requester_ip": {"192.0.2.7"},
 	})
 }
 
