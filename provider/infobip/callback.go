@@ -1,13 +1,9 @@
 package infobip
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -95,28 +91,9 @@ func (r *result) key() string {
 	return ""
 }
 
-// proofParameter is the query parameter of a callback URL that proves that we made the URL.
-const proofParameter = "proof"
-
-// address is where Infobip reports on one message, with the key and its proof in the query. Whoever
-// sees one address can report on that message and on no other.
-func (c *Config) address(key string) string {
-	address := web.WithKey(c.Callback, key)
-	u, err := url.Parse(address)
-	if err != nil || len(c.Secrets) == 0 {
-		return address
-	}
-	query := u.Query()
-	query.Set(proofParameter, hex.EncodeToString(proof(c.Secrets[0], key)))
-	u.RawQuery = query.Encode()
-	return u.String()
-}
-
-// proof is HMAC-SHA256 of the key, with a label that separates it from other uses of the secret.
-func proof(secret, key string) []byte {
-	mac := hmac.New(sha256.New, []byte(secret))
-	mac.Write([]byte("infobip callback " + key))
-	return mac.Sum(nil)
+// proofs makes and checks the addresses where Infobip reports on one message each.
+func (c *Config) proofs() web.Proofs {
+	return web.Proofs{Label: "infobip callback ", Secrets: c.Secrets}
 }
 
 // verify checks the sender. The caller may report only on the message with the returned key; empty
@@ -134,20 +111,10 @@ func (c *Config) verify(callback *provider.Callback) (key string, err error) {
 	return "", fmt.Errorf("no proof in the ways that callback_auth names: %w", provider.ErrForged)
 }
 
+// provenByURL accepts no proof without a key: that would be for all messages.
 func (c *Config) provenByURL(callback *provider.Callback) (key string, ok bool) {
-	key = web.CallbackKey(callback.URL)
-	_, rawQuery, _ := strings.Cut(callback.URL, "?")
-	query, err := url.ParseQuery(rawQuery)
-	if err != nil || key == "" {
-		return "", false
-	}
-	given, err := hex.DecodeString(query.Get(proofParameter))
-	if err != nil {
-		return "", false
-	}
-	return key, web.SignedByAny(c.Secrets, given, func(secret string) []byte {
-		return proof(secret, key)
-	})
+	key, ok = c.proofs().Key(callback.URL)
+	return key, ok && key != ""
 }
 
 func (c *Config) provenByBasic(callback *provider.Callback) bool {

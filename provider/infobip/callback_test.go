@@ -339,7 +339,7 @@ func FuzzReadCallback(f *testing.F) {
 		webtest.CheckForged(t, all, forged)
 		for _, genuine := range []*provider.Callback{
 			fromInfobip(body),
-			call(listener(ByURL).cfg.address(key), body, nil),
+			call(listener(ByURL).cfg.proofs().Address(public, key), body, nil),
 		} {
 			content, err := all.ReadCallback(genuine)
 			webtest.CheckBounded(t, content, err)

@@ -105,7 +105,7 @@ func (c *Config) webhooks(key string) webhooks {
 		Delivery: delivery{Notify: true}, ContentType: "application/json", CallbackData: key,
 	}
 	if c.by(ByURL) && key != "" {
-		w.Delivery.URL = c.address(key)
+		w.Delivery.URL = c.proofs().Address(c.Callback, key)
 	}
 	return w
 }

@@ -14,15 +14,16 @@ import (
 	"dispatcher/provider/web"
 )
 
-// unconfirmed is the code of a receipt whose signature covers the address alone.
-const unconfirmed = "unconfirmed"
+// errUnproven refuses a callback that anybody who has seen another one could have made.
+var errUnproven = fmt.Errorf("%w: signature V2 does not cover its content, and its address does not "+
+	"prove that we made it for such content", provider.ErrForged)
 
 // ReadCallback reads a status callback or an inbound message. Neither scheme signs a time; the
 // nonce is the ReplayID.
 //
-// A callback with signature V2 alone proves nothing, because anybody who has seen one could change
-// its body. It becomes a Pending receipt without key, cause and code, which changes no message's
-// state, and an inbound message of such a callback is dropped.
+// Signature V2 alone does not cover what the callback says: whoever has seen one could change it.
+// Then the address must have our proof. The address of a message proves a receipt for this message
+// alone, and the address without a key proves inbound messages.
 func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackContent, error) {
 	how, nonce := verify(call, slices.Concat(c.cfg.AuthTokens, c.cfg.MainTokens))
 	if how == forged {
@@ -38,28 +39,31 @@ func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackConten
 			fmt.Errorf("%w: its form is broken", provider.ErrMalformed)
 	}
 	reference, status := form.Get("MessageUUID"), form.Get("Status")
-	if !uuidPattern.MatchString(reference) {
+	content := provider.CallbackContent{ReplayID: nonce}
+	switch {
+	case !uuidPattern.MatchString(reference):
 		return provider.CallbackContent{},
 			fmt.Errorf("%w: it names no message", provider.ErrMalformed)
-	}
-	if how == allSigned && !agrees(form, sorted(form, "", "")) {
-		return provider.CallbackContent{},
-			fmt.Errorf("%w: what was signed may have been cut into other fields",
-				provider.ErrMalformed)
-	}
-	content := provider.CallbackContent{ReplayID: nonce}
-	if how == addressSigned {
+	case how == allSigned:
+		if !agrees(form, sorted(form, "", "")) {
+			return provider.CallbackContent{},
+				fmt.Errorf("%w: what was signed may have been cut into other fields",
+					provider.ErrMalformed)
+		}
+	default:
+		if key, ok := c.cfg.proofs().Key(call.URL); !ok || (key != "") != (status != "") {
+			return provider.CallbackContent{}, errUnproven
+		}
 		// A copy without signature V3 must not make the genuine callback count as repeated.
 		content.ReplayID = "V2 " + nonce
 	}
 	switch {
-	case how == addressSigned && status != "":
-		content.Receipts = []provider.Receipt{
-			{Reference: reference, State: provider.Pending, Code: unconfirmed, At: call.At},
-		}
-	case how == addressSigned: // anybody may have changed it
 	case status != "":
-		content.Receipts = []provider.Receipt{receipt(call, form)}
+		r := receipt(call, form)
+		if how == addressSigned {
+			r.Reference = "" // it could name another message; the proof is for the key
+		}
+		content.Receipts = []provider.Receipt{r}
 	case form.Get("From") != "" && form.Has("Text"):
 		content.Inbound = []provider.Inbound{{
 			Reference: reference, From: web.International(form.Get("From")),

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -212,31 +213,45 @@ func TestTheMainAccountSignsForASubaccount(t *testing.T) {
 	}
 }
 
-// TestABodyUnderSignatureV2SettlesNothing removes the V3 signature of a genuine callback and
-// changes what V2 does not cover.
-func TestABodyUnderSignatureV2SettlesNothing(t *testing.T) {
+// withoutV3 removes the V3 signature of a callback.
+func withoutV3(c *provider.Callback) *provider.Callback {
+	delete(c.Header, "X-Plivo-Signature-V3")
+	delete(c.Header, "X-Plivo-Signature-V3-Nonce")
+	return c
+}
+
+// TestUnderSignatureV2TheProofSaysWhatCounts removes the V3 signature of a genuine callback, and
+// changes what V2 does not cover: the form and the query.
+func TestUnderSignatureV2TheProofSaysWhatCounts(t *testing.T) {
 	t.Parallel()
-	c := channelWith(t)(token)
-	for _, body := range []string{
-		"MessageUUID=" + u1 + "&Status=delivered",
-		"MessageUUID=" + u1 + "&Status=undelivered&ErrorCode=200",
-		"MessageUUID=" + plivotest.Reference(2) + "&Status=failed",
-		"MessageUUID=" + u1 + "&From=447700900123&To=60777&Text=STOP",
-	} {
-		call := signed(url.Values{"MessageUUID": {u1}, "Status": {"sent"}})
-		delete(call.Header, "X-Plivo-Signature-V3")
-		delete(call.Header, "X-Plivo-Signature-V3-Nonce")
-		call.Body = []byte(body)
-		content, err := c.ReadCallback(call)
-		if err != nil || len(content.Inbound) > 0 || content.ReplayID != "V2 n-1" {
-			t.Errorf("%s: %+v, %v", body, content, err)
+	c := channelWith(t)("the new one", token)
+	ofKey := callback + "?key=" + webtest.Key + "&proof=" + proofOfKey
+	ofInbound := callback + "?proof=" + proofOfInbound
+	about := func(uuid string) url.Values {
+		return url.Values{"MessageUUID": {uuid}, "Status": {"delivered"}}
+	}
+	stop := url.Values{
+		"MessageUUID": {u1}, "From": {"447700900123"}, "To": {"60777"}, "Text": {"STOP"},
+	}
+	webtest.CheckRefused(t, c, provider.ErrForged, map[string]*provider.Callback{
+		"receipt without proof":                      withoutV3(signed(about(u1))),
+		"receipt without key":                        withoutV3(signedAt(callback, about(u1))),
+		"receipt at the address of inbound messages": withoutV3(signedAt(ofInbound, about(u1))),
+		"receipt of another message": withoutV3(signedAt(
+			strings.Replace(ofKey, webtest.Key, strings.Repeat("f", 32), 1), about(u1))),
+		"inbound message without proof":             withoutV3(signedAt(callback, stop)),
+		"inbound message at the address of another": withoutV3(signedAt(ofKey, stop)),
+	})
+	for name, uuid := range map[string]string{"its own": u1, "another": plivotest.Reference(2)} {
+		content, err := c.ReadCallback(withoutV3(signedAt(ofKey, about(uuid))))
+		if err != nil || len(content.Receipts) != 1 || content.Receipts[0].Reference != "" ||
+			content.Receipts[0].Key != webtest.Key || content.ReplayID != "V2 n-1" {
+			t.Errorf("%s: %+v, %v", name, content, err)
 		}
-		for _, r := range content.Receipts {
-			if r.State != provider.Pending || r.Key != "" || r.Cause != "" ||
-				r.Code != "unconfirmed" {
-				t.Errorf("%s: %+v", body, r)
-			}
-		}
+	}
+	content, err := c.ReadCallback(withoutV3(signedAt(ofInbound, stop)))
+	if err != nil || len(content.Inbound) != 1 || len(content.Receipts) > 0 {
+		t.Errorf("%+v, %v", content, err)
 	}
 }
 
@@ -276,7 +291,7 @@ func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 }
 
 // FuzzReadCallback signs every form, and then changes it. Reading the signed form does not panic.
-// The changed one yields nothing, and under V2 alone at most a Pending receipt.
+// The changed one yields nothing, and under V2 alone neither does.
 func FuzzReadCallback(f *testing.F) {
 	f.Add("MessageUUID="+u1+"&Status=delivered", "MessageUUID="+u1+"&Status=failed")
 	f.Add("MessageUUID="+u1+"&From=1&To=2&Text=STOP", "")
@@ -304,15 +319,19 @@ func FuzzReadCallback(f *testing.F) {
 		if forged {
 			webtest.CheckForged(t, c, call)
 		}
-		delete(call.Header, "X-Plivo-Signature-V3")
-		content, _ = c.ReadCallback(call)
+		if _, err := c.ReadCallback(withoutV3(call)); err == nil {
+			t.Error("accepted with signature V2 alone and no proof")
+		}
+		proven := withoutV3(signedAt(callback+"?key="+webtest.Key+"&proof="+proofOfKey, form))
+		content, err = c.ReadCallback(proven)
+		webtest.CheckBounded(t, content, err)
 		for _, r := range content.Receipts {
-			if r.State != provider.Pending || r.Key != "" || r.Cause != "" {
-				t.Errorf("accepted with signature V2 alone: %+v", r)
+			if r.Reference != "" || r.Key != webtest.Key {
+				t.Errorf("the proof is for another message: %+v", r)
 			}
 		}
 		if content.Inbound != nil {
-			t.Error("an inbound message was accepted with signature V2 alone")
+			t.Error("an inbound message was accepted at the address of a message")
 		}
 	})
 }

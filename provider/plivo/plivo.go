@@ -1,10 +1,10 @@
 // Package plivo sends through Plivo's Message API, version 1, and reads its status callbacks and
 // inbound messages.
 // Plivo has no idempotency key, and its list of messages cannot be searched by our reference.
-// Instead the status callback of each message has its own address, which names the submission.
-// Signature V3 covers the address, so a receipt can resolve a submission without an answer.
-// Signature V2 covers neither the query nor the body. A callback without V3 shows that something
-// happened to a message, but its content is not accepted: see Channel.ReadCallback.
+// Instead the status callback of each message has its own address, which names the submission. So a
+// receipt can resolve a submission without an answer. Signature V3 covers the address and the form.
+// Signature V2, the only one that Plivo documents for messages, covers neither query nor form. So
+// the query holds a proof that we made the address, see Channel.ReadCallback.
 package plivo
 
 import (
@@ -41,12 +41,17 @@ func (c *Channel) Capabilities() provider.Capabilities {
 	return provider.Capabilities{KeyInReceipt: receipts, Receipts: receipts}
 }
 
+// proofs makes and checks the addresses of callbacks.
+func (c *Config) proofs() web.Proofs {
+	return web.Proofs{Label: "plivo callback ", Secrets: c.AuthTokens}
+}
+
 // Config is one account.
 type Config struct {
 	Web web.Config
 	// AuthID and AuthTokens are the account's. The first token authenticates requests; all of them
-	// verify callbacks. To rotate the token, add the new one as the second, then move it to the
-	// front.
+	// verify callbacks, and the proofs that the first one makes. To rotate the token, add the new one
+	// as the second, then move it to the front.
 	AuthID     string
 	AuthTokens []string
 	// MainTokens are the tokens of the main account, if AuthID is a subaccount: some callbacks are

@@ -13,7 +13,6 @@ import (
 	"dispatcher/config/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/plivo/plivotest"
-	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -124,7 +123,7 @@ func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 			t.Parallel()
 			address := callback
 			if form.Has("Status") {
-				address = web.WithKey(callback, webtest.Key)
+				address = callback + "?key=" + webtest.Key + "&proof=" + proofOfKey
 			}
 			c := capture(t, l, address, form)
 			all := webtest.Fields(form)
@@ -217,7 +216,8 @@ func TestNoRandomSenderOfAStatusIsReadOtherwise(t *testing.T) {
 func TestADroppedSignatureDoesNotUseUpTheReplayID(t *testing.T) {
 	t.Parallel()
 	c := channelWith(t)(token)
-	genuine := signed(url.Values{"MessageUUID": {u1}, "Status": {"delivered"}})
+	genuine := signedAt(callback+"?key="+webtest.Key+"&proof="+proofOfKey,
+		url.Values{"MessageUUID": {u1}, "Status": {"delivered"}})
 	whole, err := c.ReadCallback(genuine)
 	if err != nil {
 		t.Fatal(err)

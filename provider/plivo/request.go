@@ -80,7 +80,7 @@ func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 		m.Expiry = int(min(max(ends.Sub(a.now()), shortestValidity), longestValidity) / time.Second)
 	}
 	if a.cfg.Callback != "" {
-		m.URL, m.Method = web.WithKey(a.cfg.Callback, s.Key), http.MethodPost
+		m.URL, m.Method = a.cfg.proofs().Address(a.cfg.Callback, s.Key), http.MethodPost
 	}
 	body, err := json.Marshal(m)
 	if err != nil {

@@ -23,12 +23,17 @@ func WithKey(callback, key string) string {
 	if callback == "" || key == "" {
 		return callback
 	}
-	u, err := url.Parse(callback)
+	return withParameter(callback, keyParameter, key)
+}
+
+// withParameter sets a parameter of an address's query.
+func withParameter(address, name, value string) string {
+	u, err := url.Parse(address)
 	if err != nil {
-		return callback
+		return address
 	}
 	query := u.Query()
-	query.Set(keyParameter, key)
+	query.Set(name, value)
 	u.RawQuery = query.Encode()
 	return u.String()
 }
@@ -53,6 +58,55 @@ func OwnKey(text string) string {
 
 // keyLength is the length of provider.Submission.Key in hexadecimal digits.
 const keyLength = 32
+
+// proofParameter is the query parameter of callbacks that proves that we made the address.
+const proofParameter = "proof"
+
+// Proofs makes and checks callback URLs that nobody else can make, for vendors that do not sign
+// what a callback says. Whoever sees such an address can report on its message and on no other.
+type Proofs struct {
+	// Label separates the proofs from other uses of the secrets.
+	Label string
+	// Secrets are the valid ones; the first makes proofs.
+	Secrets []string
+}
+
+// Address is a callback URL with a submission's key and its proof. The key may be empty. Without a
+// secret there is no proof.
+func (p Proofs) Address(callback, key string) string {
+	address := WithKey(callback, key)
+	if len(p.Secrets) == 0 {
+		return address
+	}
+	return withParameter(address, proofParameter, hex.EncodeToString(p.proof(p.Secrets[0], key)))
+}
+
+// Key returns the key in a callback URL, empty if it has none; false if the proof is missing or
+// wrong.
+func (p Proofs) Key(address string) (key string, ok bool) {
+	_, rawQuery, _ := strings.Cut(address, "?")
+	query, err := url.ParseQuery(rawQuery)
+	if err != nil {
+		return "", false
+	}
+	given, err := hex.DecodeString(query.Get(proofParameter))
+	if err != nil {
+		return "", false
+	}
+	key = CallbackKey(address)
+	return key, SignedByAny(p.Secrets, given, func(secret string) []byte {
+		return p.proof(secret, key)
+	})
+}
+
+func (p Proofs) proof(secret, key string) []byte {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(p.Label + key))
+	return mac.Sum(nil)
+}
+
+// proofPattern matches a proof.
+var proofPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // Tolerance is how far the time in a signed callback may be ahead of ours, and behind it for
 // vendors that sign every attempt again: clock differences and delays in transit.
@@ -134,9 +188,9 @@ func LeadingValue(text string, next []string) string {
 	return text[:end]
 }
 
-// IsCallbackURL reports whether an address is our callback, with or without a key. The end of any
-// other address could be something that was signed after the address. Without a configured
-// callback, no query is allowed.
+// IsCallbackURL reports whether an address is our callback, with or without a key and a proof,
+// which it does not check. The end of any other address could be something that was signed after
+// the address. Without a configured callback, no query is allowed.
 func IsCallbackURL(address, configured string) bool {
 	if configured == "" {
 		return !strings.Contains(address, "?")
@@ -149,8 +203,12 @@ func IsCallbackURL(address, configured string) bool {
 	if err != nil || given.Path != plain.Path {
 		return false
 	}
-	keyed, err := url.Parse(WithKey(configured, CallbackKey(address)))
-	return err == nil && (given.RawQuery == plain.RawQuery || given.RawQuery == keyed.RawQuery)
+	expected := WithKey(configured, CallbackKey(address))
+	if proof := given.Query().Get(proofParameter); proofPattern.MatchString(proof) {
+		expected = withParameter(expected, proofParameter, proof)
+	}
+	ours, err := url.Parse(expected)
+	return err == nil && (given.RawQuery == plain.RawQuery || given.RawQuery == ours.RawQuery)
 }
 
 // SameSecret compares in a time that depends neither on the content nor on the length of given.
