@@ -11,8 +11,10 @@ type Capabilities struct {
 	// SameKeyFor is how long a second submission with the same Submission.Key is recognised and not
 	// sent again; zero for never.
 	SameKeyFor time.Duration
-	// Lookup says that the channel is a Finder.
-	Lookup bool
+	// LookupFor is how long after its claim a submission can be looked up, for a channel that is a
+	// Finder. Later the provider may no longer show it, so that its absence proves nothing. Zero for
+	// never.
+	LookupFor time.Duration
 	// KeyInReceipt says that receipts carry Submission.Key. A receipt can then resolve a submission
 	// without an answer.
 	KeyInReceipt bool

@@ -15,7 +15,7 @@ import (
 type capableChannel struct{ *scriptedChannel }
 
 func (capableChannel) Capabilities() provider.Capabilities {
-	return provider.Capabilities{SameKeyFor: time.Hour, Lookup: true, Receipts: true}
+	return provider.Capabilities{SameKeyFor: time.Hour, LookupFor: time.Hour, Receipts: true}
 }
 
 func (capableChannel) Find(_ context.Context, key string) provider.LookupResult {
@@ -40,7 +40,7 @@ func TestAnOpenBreakerPassesOnCapabilitiesLookupsAndCallbacks(t *testing.T) {
 	if b.State() != breaker.Open {
 		t.Fatalf("state %v, want open", b.State())
 	}
-	if got := b.Capabilities(); !got.Lookup || !got.Receipts || got.SameKeyFor != time.Hour {
+	if got := b.Capabilities(); got.LookupFor == 0 || !got.Receipts || got.SameKeyFor != time.Hour {
 		t.Errorf("capabilities %+v", got)
 	}
 	if got := b.Find(t.Context(), "k"); got.State != provider.Taken || got.Reference != "of k" {

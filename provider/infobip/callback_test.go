@@ -282,7 +282,7 @@ func TestWithoutAProofNoReceiptsAreAskedFor(t *testing.T) {
 	rig := startRig(t, infobiptest.Config{}, webtest.Behaviour{Receipts: true},
 		map[string]any{"callback_secret_files": nil})
 	rig.CheckNoReceipts(t)
-	if !rig.Channel.Capabilities().Lookup {
+	if rig.Channel.Capabilities().LookupFor == 0 {
 		t.Error("Lookup is false without callbacks, want true")
 	}
 }

@@ -16,8 +16,12 @@ import (
 	"dispatcher/provider/web"
 )
 
-// longestValidity is Infobip's maximum, to which it shortens longer validities.
-const longestValidity = 48 * time.Hour
+const (
+	// longestValidity is Infobip's maximum, to which it shortens longer validities.
+	longestValidity = 48 * time.Hour
+	// lookupFor is less than the 48 hours that the logs cover.
+	lookupFor = 47 * time.Hour
+)
 
 // Channel is an account at Infobip.
 type Channel struct {
@@ -46,7 +50,7 @@ func New(cfg Config) *Channel {
 // SameKeyFor stays zero.
 func (c *Channel) Capabilities() provider.Capabilities {
 	receipts := c.cfg.acceptsCallbacks()
-	return provider.Capabilities{Lookup: true, KeyInReceipt: receipts, Receipts: receipts}
+	return provider.Capabilities{LookupFor: lookupFor, KeyInReceipt: receipts, Receipts: receipts}
 }
 
 // Auth is how callbacks are authenticated. Infobip signs nothing: it calls the configured address

@@ -2,6 +2,7 @@ package infobip
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -97,5 +98,5 @@ func TestReceiptsArePromisedOnlyWhereTheyCanComeAndBeVerified(t *testing.T) {
 		"callback_secret_files": "secret",
 	}
 	webtest.CheckPromises(t, Open, values, files.Environment(public), "callback_secret_files",
-		provider.Capabilities{Lookup: true, KeyInReceipt: true, Receipts: true})
+		provider.Capabilities{LookupFor: 47 * time.Hour, KeyInReceipt: true, Receipts: true})
 }

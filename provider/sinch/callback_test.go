@@ -251,7 +251,7 @@ func TestWithoutASecretNoReceiptsAreAskedFor(t *testing.T) {
 	rig := startRig(t, webtest.Behaviour{Receipts: true},
 		map[string]any{"callback_secret_files": nil})
 	rig.CheckNoReceipts(t)
-	if !rig.Channel.Capabilities().Lookup {
+	if rig.Channel.Capabilities().LookupFor == 0 {
 		t.Error("Lookup is false without callbacks, want true")
 	}
 }

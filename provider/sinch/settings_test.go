@@ -2,6 +2,7 @@ package sinch
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -58,5 +59,5 @@ func TestReceiptsArePromisedOnlyWhereTheyCanComeAndBeVerified(t *testing.T) {
 		"service_plan_id": plan, "token_file": "token", "callback_secret_files": "secret",
 	}
 	webtest.CheckPromises(t, Open, values, files.Environment(public), "callback_secret_files",
-		provider.Capabilities{Lookup: true, KeyInReceipt: true, Receipts: true})
+		provider.Capabilities{LookupFor: 23 * time.Hour, KeyInReceipt: true, Receipts: true})
 }

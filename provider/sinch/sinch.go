@@ -18,6 +18,9 @@ import (
 // longestValidity is less than Sinch's maximum: expire_at may be three days ahead by Sinch's clock.
 const longestValidity = 72*time.Hour - web.Tolerance
 
+// lookupFor is less than the 24 hours of batches that Sinch lists.
+const lookupFor = 23 * time.Hour
+
 // Channel is one service plan.
 type Channel struct {
 	*web.Channel
@@ -43,7 +46,7 @@ func New(cfg Config) *Channel {
 // batch, and batches can be listed by it. A repeated submission is not recognised.
 func (c *Channel) Capabilities() provider.Capabilities {
 	receipts := c.cfg.acceptsCallbacks()
-	return provider.Capabilities{Lookup: true, KeyInReceipt: receipts, Receipts: receipts}
+	return provider.Capabilities{LookupFor: lookupFor, KeyInReceipt: receipts, Receipts: receipts}
 }
 
 // Config is a service plan at Sinch.

@@ -155,7 +155,7 @@ func TestEveryOpenerKeepsToTheRules(t *testing.T) {
 			continue
 		}
 		can := capable.Capabilities()
-		if _, finds := opened.(provider.Finder); can.Lookup && !finds || !can.Receipts {
+		if _, finds := opened.(provider.Finder); can.LookupFor > 0 && !finds || !can.Receipts {
 			t.Errorf("%s: %+v, finds %v", c.Provider, can, finds)
 		}
 		received, err := listener.ReadCallback(

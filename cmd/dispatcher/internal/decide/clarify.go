@@ -50,7 +50,7 @@ func (s *search) step(parts bool, now time.Time) ledger.Step {
 				return step
 			}
 		case ledger.Lookup:
-			if !parts && s.Can.Lookup {
+			if !parts && now.Before(s.lookupEnds()) {
 				return step
 			}
 		case ledger.AwaitReceipt:
@@ -66,6 +66,9 @@ func (s *search) step(parts bool, now time.Time) ledger.Step {
 // keyEnds is when the last attempt under the key must have been claimed.
 func (s *search) keyEnds() time.Time { return s.Begun.Add(s.Can.SameKeyFor - s.reach) }
 
+// lookupEnds is when the provider may no longer show a submission that it has taken.
+func (s *search) lookupEnds() time.Time { return s.Begun.Add(s.Can.LookupFor) }
+
 // until is when a search that begins now ends. On a lane that resends, it leaves enough time to
 // send the message once more.
 func (s *search) until(step ledger.Step, now, expires time.Time) time.Time {
@@ -73,8 +76,12 @@ func (s *search) until(step ledger.Step, now, expires time.Time) time.Time {
 	if s.resendOnce {
 		end = Earlier(end, now.Add(expires.Sub(now)/2))
 	}
-	if step == ledger.SameKey {
+	switch step {
+	case ledger.SameKey:
 		end = Earlier(end, s.keyEnds())
+	case ledger.Lookup:
+		end = Earlier(end, s.lookupEnds())
+	case ledger.AwaitReceipt, ledger.NoStep:
 	}
 	return end
 }

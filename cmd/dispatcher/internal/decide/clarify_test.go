@@ -19,7 +19,7 @@ func ambiguousAttempt(change func(*Attempt)) *Attempt {
 		steps: []string{"same_key", "lookup", "receipt"}, within: 10 * time.Minute,
 		Begun: noon, reach: 10 * time.Second, account: "acme",
 		Can: provider.Capabilities{
-			SameKeyFor: time.Hour, Lookup: true, Receipts: true,
+			SameKeyFor: time.Hour, LookupFor: time.Hour, Receipts: true,
 			KeyInReceipt: true,
 		},
 	}
@@ -71,8 +71,26 @@ func TestNoAnswerLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
 				"", false,
 			},
 		},
+		"a lookup for as long as the provider can be asked": {
+			func(a *Attempt) { a.Search.Can.SameKeyFor, a.Search.Can.LookupFor = 0, time.Minute },
+			provider.Result{},
+			want{
+				ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, time.Minute,
+				"", false,
+			},
+		},
+		"a receipt when the provider cannot be asked any more": {
+			func(a *Attempt) {
+				a.Search.Can.SameKeyFor, a.Search.Begun = 0, noon.Add(-time.Hour)
+			},
+			provider.Result{},
+			want{
+				ledger.Unknown, "", ledger.AwaitReceipt, "", 10 * time.Minute, 10 * time.Minute,
+				"", false,
+			},
+		},
 		"a receipt": {
-			func(a *Attempt) { a.Search.Can.SameKeyFor, a.Search.Can.Lookup = 0, false },
+			func(a *Attempt) { a.Search.Can.SameKeyFor, a.Search.Can.LookupFor = 0, 0 },
 			provider.Result{},
 			want{
 				ledger.Unknown, "", ledger.AwaitReceipt, "", 10 * time.Minute, 10 * time.Minute,

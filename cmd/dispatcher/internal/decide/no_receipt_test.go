@@ -237,7 +237,7 @@ func TestAMessageStaysAcceptedWhateverTheNextChannelAnswers(t *testing.T) {
 		a.further, a.goesOn, a.Await, a.Search.resendOnce = true, unreceipted, time.Hour, true
 		a.holdThrottled, a.untilReceipt, a.hold = true, true, time.Minute
 		a.Search.steps, a.Submission.Key = []string{"same_key", "lookup", "receipt"}, "key"
-		a.Search.Can = provider.Capabilities{SameKeyFor: time.Hour, Lookup: true}
+		a.Search.Can = provider.Capabilities{SameKeyFor: time.Hour, LookupFor: time.Hour}
 		s := Settle(a, &c.result, noon)
 		if c.lost {
 			s = SettleLost(a, noon)

@@ -139,7 +139,7 @@ func TestALookupReturnsTheOutcomeOfASubmission(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			channel := &lookupChannel{can: provider.Capabilities{Lookup: true, Receipts: true}}
+			channel := &lookupChannel{can: provider.Capabilities{LookupFor: time.Hour, Receipts: true}}
 			asked := make(chan string, 10)
 			channel.find = func(key string) provider.LookupResult {
 				asked <- key

@@ -31,7 +31,7 @@ import (
 var lifeChannels = map[string]provider.Capabilities{
 	"a": {Receipts: true, PartReceipts: true},
 	"b": {Receipts: true, KeyInReceipt: true, PartReceipts: true},
-	"c": {Receipts: true, KeyInReceipt: true, SameKeyFor: time.Hour, Lookup: true},
+	"c": {Receipts: true, KeyInReceipt: true, SameKeyFor: time.Hour, LookupFor: time.Hour},
 	"d": {},
 	"e": {Receipts: true, KeyInReceipt: true},
 }
