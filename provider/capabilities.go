@@ -43,6 +43,8 @@ type LookupResult struct {
 	State LookupState
 	// Reference is the provider's id of the submission, if it has it.
 	Reference string
+	// Code is the Result.Code that a submission with this answer would have, for LookupRejected.
+	Code string
 	// Err explains Unanswered to a person. It never holds a phone number, a text or a secret.
 	Err error
 }
@@ -58,4 +60,7 @@ const (
 	Taken
 	// NotTaken means that the provider is certain not to have it.
 	NotTaken
+	// LookupRejected means that the provider did not take it, and that the message is at fault, as for
+	// the outcome Rejected.
+	LookupRejected
 )

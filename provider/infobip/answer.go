@@ -146,8 +146,8 @@ type logs struct {
 	} `json:"results"`
 }
 
-// readLogs reads the logs. A message that the logs show as refused before it was sent counts as not
-// taken.
+// readLogs reads the logs. They show also messages that were refused or rejected before they were
+// sent.
 func readLogs(body []byte, key string) (found provider.LookupResult, entries int, err error) {
 	var list logs
 	if err := json.Unmarshal(body, &list); err != nil || list.Results == nil {
@@ -157,10 +157,17 @@ func readLogs(body []byte, key string) (found provider.LookupResult, entries int
 		if entry.MessageID != key {
 			continue
 		}
-		if v, ok := entry.Status.meaning(); ok && v.Outcome == provider.Refused {
-			return provider.LookupResult{State: provider.NotTaken}, len(*list.Results), nil
+		found := provider.LookupResult{State: provider.Taken, Reference: key}
+		switch v, _ := entry.Status.meaning(); v.Outcome {
+		case provider.Refused:
+			found = provider.LookupResult{State: provider.NotTaken}
+		case provider.Rejected:
+			found = provider.LookupResult{
+				State: provider.LookupRejected, Code: "200/" + strconv.Itoa(entry.Status.ID),
+			}
+		case provider.Unknown, provider.Accepted, provider.Throttled: // it was taken
 		}
-		return provider.LookupResult{State: provider.Taken, Reference: key}, len(*list.Results), nil
+		return found, len(*list.Results), nil
 	}
 	return provider.LookupResult{}, len(*list.Results), nil
 }

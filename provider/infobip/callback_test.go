@@ -295,7 +295,7 @@ func TestLookupFindsWhatWasTakenAndLeavesTheRestOpen(t *testing.T) {
 	}, map[string]webtest.Lookup{
 		"answered":                 {Reply: providertest.Accept, Want: provider.Taken},
 		"taken, answer lost":       {Reply: providertest.Lose, Want: provider.Taken},
-		"the message was at fault": {Reply: providertest.Reject, Want: provider.Taken},
+		"the message was at fault": {Reply: providertest.Reject, Want: provider.LookupRejected},
 		"the account was at fault": {Reply: providertest.Refuse, Want: provider.NotTaken},
 		"not taken":                {Reply: providertest.Cut, Want: provider.Unanswered},
 		"not taken, absence counts as that": {

@@ -165,11 +165,12 @@ func CheckLookups(
 	}
 }
 
-// known fails unless a lookup has that state, with a reference if the message was taken and an
-// error if the lookup failed.
+// known fails unless a lookup has that state, with a reference if the message was taken, a code if
+// it was rejected, and an error if the lookup failed.
 func known(t testing.TB, got provider.LookupResult, want provider.LookupState) {
 	t.Helper()
 	if got.State != want || (got.Reference != "") != (want == provider.Taken) ||
+		(got.Code != "") != (want == provider.LookupRejected) ||
 		(got.Err != nil) != (want == provider.Unanswered) {
 		t.Errorf("%+v, want %v", got, want)
 	}

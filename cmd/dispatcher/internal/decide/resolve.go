@@ -53,8 +53,7 @@ func AnsweredLate(o *ledger.OpenAmbiguity, now time.Time) *ledger.Resolution {
 func Resolve(
 	o *ledger.OpenAmbiguity, as ledger.ResolvedAs, code, reference string, now time.Time,
 ) *ledger.Resolution {
-	a := RecordedAttempt(&o.Message, &o.Attempt, &Lane{})
-	a.RepeatUntil, a.Await = time.Time{}, o.Await
+	a := lateAttempt(o)
 	r := &ledger.Resolution{Seq: a.Seq, Key: o.Key, As: as}
 	switch as {
 	case ledger.Taken:
@@ -78,6 +77,23 @@ func Resolve(
 		r.Move = moved(a, s, now)
 	}
 	return r
+}
+
+// ResolveRejected ends an ambiguity whose submission the provider has rejected, with its code. No
+// other channel would take the message.
+func ResolveRejected(o *ledger.OpenAmbiguity, code string, now time.Time) *ledger.Resolution {
+	a := lateAttempt(o)
+	res := provider.Result{Outcome: provider.Rejected, Code: code}
+	return &ledger.Resolution{
+		Seq: a.Seq, Key: o.Key, As: ledger.NotTaken, Settlement: settleLate(a, &res, now),
+	}
+}
+
+// lateAttempt is the latest attempt of an ambiguity, to be settled with a late answer.
+func lateAttempt(o *ledger.OpenAmbiguity) *Attempt {
+	a := RecordedAttempt(&o.Message, &o.Attempt, &Lane{})
+	a.RepeatUntil, a.Await = time.Time{}, o.Await
+	return a
 }
 
 // settleLate is the settlement of a late answer, with its event.

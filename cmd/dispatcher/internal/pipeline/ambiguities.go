@@ -71,6 +71,8 @@ func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenAmbiguity) error 
 		return d.resolve(ctx, decide.Resolve(o, ledger.Taken, decide.CodeLookup, found.Reference, now))
 	case provider.NotTaken:
 		return d.resolve(ctx, decide.Resolve(o, ledger.NotTaken, decide.CodeLookup, "", now))
+	case provider.LookupRejected:
+		return d.resolve(ctx, decide.ResolveRejected(o, found.Code, now))
 	case provider.Unanswered:
 	}
 	return d.cfg.Ledger.Ambiguities.Postpone(

@@ -129,13 +129,15 @@ func TestTheAccountOfAnAttemptIsKnownSinceItsSettingsHold(t *testing.T) {
 func TestALookupReturnsTheOutcomeOfASubmission(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		known   provider.LookupState
-		state   string
-		verdict string
-		submits int
+		known    provider.LookupState
+		state    string
+		verdict  string
+		submits  int
+		receipts map[string]int64
 	}{
-		"taken":     {provider.Taken, "accepted", "taken", 1},
-		"not taken": {provider.NotTaken, "accepted", "not_taken", 2},
+		"taken":     {provider.Taken, "accepted", "taken", 1, map[string]int64{"expected": 1}},
+		"not taken": {provider.NotTaken, "accepted", "not_taken", 2, map[string]int64{"expected": 1}},
+		"rejected":  {provider.LookupRejected, "rejected", "not_taken", 1, map[string]int64{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -156,8 +158,9 @@ func TestALookupReturnsTheOutcomeOfASubmission(t *testing.T) {
 			p.eventually(t, byVerdict, map[string]int64{tc.verdict: 1})
 			p.eventually(t, byState, map[string]int64{tc.state: 1})
 			p.eventually(t, duplicates, map[string]int64{"flagged": 0})
-			p.eventually(t, `select state, count(*) from dispatcher.receipts group by 1`,
-				map[string]int64{"expected": 1})
+			p.eventually(t, `select state, count(*) from dispatcher.receipts group by 1`, tc.receipts)
+			p.eventually(t, `select 'billed', count(*) from dispatcher.attempts where segments > 0`,
+				map[string]int64{"billed": int64(len(tc.receipts))})
 			log := channel.submits()
 			if len(log) != tc.submits || <-asked != log[0].Key {
 				t.Errorf("%d submits", len(log))
