@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -238,6 +239,11 @@ func (ck *checker) checkWebbed(ctx context.Context, check string, c *config.Chan
 			"before it is made",
 			"set allow_private: true in the settings of this channel, if that is meant")
 	}
+	if route := endsPendingOn(ck.routing, c); route != "" {
+		return warned(check, "in some countries its last receipt is TEXT_SUCCESSFUL, which is "+
+			"pending, so route "+route+" with no_receipt sends such messages twice",
+			"set successful: delivered, or take the channel off the route")
+	}
 	switch {
 	case ck.settings.PublicURL == "" && !app.Local(c):
 		return warned(check, "its settings can be used, but "+c.Provider+" is not asked for "+
@@ -246,6 +252,22 @@ func (ck *checker) checkWebbed(ctx context.Context, check string, c *config.Chan
 				ck.settings.ReceiptsListen)
 	}
 	return fine(check, "its settings can be used; the API is called with the first message")
+}
+
+// endsPendingOn is the first route that sends messages on although the channel had no more to say
+// about them: AWS may end with an event that is not final. It is empty if there is none.
+func endsPendingOn(routing *config.Routing, c *config.Channel) (route string) {
+	if c.Provider != "aws" || c.Settings["successful"] == "delivered" {
+		return ""
+	}
+	for i := range routing.Routes {
+		r := &routing.Routes[i]
+		if r.NoReceipt != nil && c.Receipts.Wait() > r.NoReceipt.After &&
+			slices.Contains(r.Channels, c.Name) {
+			return r.Name
+		}
+	}
+	return ""
 }
 
 // inward is the host of a channel's base_url if its address is in a private network, where requests

@@ -281,6 +281,37 @@ func TestDoctorNamesEachFaultWithItsFix(t *testing.T) {
 	}
 }
 
+// TestAnAWSChannelThatMayEndPendingIsNamedWithItsRoute: only where receipts are awaited for longer
+// than no_receipt says.
+func TestAnAWSChannelThatMayEndPendingIsNamedWithItsRoute(t *testing.T) {
+	t.Parallel()
+	routing, err := config.ParseRouting("routing.yaml", []byte(`
+channels:
+  pending: {provider: aws}
+  settled: {provider: aws, settings: {successful: delivered}}
+  brief: {provider: aws, receipts: {within: 1m}}
+  other: {provider: sandbox}
+  apart: {provider: aws}
+routes:
+  - {name: plain, weights: {apart: 50, pending: 50}}
+  - {name: safe, weights: {pending: 25, settled: 25, brief: 25, other: 25}, no_receipt: {after: 2m}}
+lanes:
+  otp: {}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range routing.Channels {
+		c, want := &routing.Channels[i], ""
+		if c.Name == "pending" {
+			want = "safe"
+		}
+		if got := endsPendingOn(routing, c); got != want {
+			t.Errorf("%s: route %q, want %q", c.Name, got, want)
+		}
+	}
+}
+
 func TestDoctorWithoutAnythingSaysWhatToSet(t *testing.T) {
 	t.Parallel()
 	got := dispatcher(t, "", []string{"DISPATCHER_LISTEN=127.0.0.1:0"}, "doctor")
