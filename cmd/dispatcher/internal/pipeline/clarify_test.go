@@ -173,7 +173,7 @@ func TestALookupReturnsTheOutcomeOfASubmission(t *testing.T) {
 // submission proves nothing.
 func TestAnUncertainAccountIsNotAsked(t *testing.T) {
 	t.Parallel()
-	channel := &lookupChannel{can: provider.Capabilities{Lookup: true}}
+	channel := &lookupChannel{can: provider.Capabilities{LookupFor: time.Hour}}
 	channel.find = func(string) provider.LookupResult {
 		t.Error("the provider was asked")
 		return provider.LookupResult{State: provider.NotTaken}

@@ -73,7 +73,7 @@ func TestALostAttemptOfAnUnknownChannelMayHaveReceiptsToCome(t *testing.T) {
 // provider knows the submission, and neither asks about it nor repeats it.
 func TestALostAttemptIsKnownUnderTheKeyOfItsInstance(t *testing.T) {
 	t.Parallel()
-	channel := &lookupChannel{can: provider.Capabilities{Lookup: true}}
+	channel := &lookupChannel{can: provider.Capabilities{LookupFor: time.Hour}}
 	channel.find = func(string) provider.LookupResult { return provider.LookupResult{} }
 	p := clarifying(t, channel, decide.Lane{Lane: config.Lane{ClarifyFor: time.Hour}})
 	p.loseAttempts(t, testKeys[0].ID(), "a")
