@@ -29,7 +29,10 @@ type Attempt struct {
 	Await   time.Duration
 	refunds []ledger.Refund // its whole price, for each limit in money that was charged
 
-	Produced time.Time
+	// Since is from when the delay of the first submit is measured: the record's timestamp, or when
+	// a row that came due was received; the message's send_at if that is later. The time for which
+	// the message was held does not count.
+	Since    time.Time
 	Expires  time.Time
 	Segments int
 	Price    int64
@@ -59,7 +62,7 @@ func newAttempt(t *Task, d *decision) Attempt {
 	attempt := Attempt{
 		Seq: t.Row.Seq, Channel: a.Channel, Release: d.release, FirstLane: t.Lane.Order == 0,
 		hold: ch.Active.Hold, untilReceipt: ch.Active.UntilReceipt(), Await: ch.AwaitReceipts,
-		refunds: d.refunds, Produced: t.produced, Expires: t.Row.ExpiresAt,
+		refunds: d.refunds, Since: t.since, Expires: t.Row.ExpiresAt,
 		Segments: a.Segments, Price: a.PriceMicros,
 		Lane: t.Row.Lane, tenant: t.Row.Tenant, route: t.Row.Plan.Route, metadata: t.msg.Metadata,
 		Traceparent: t.msg.Traceparent,

@@ -14,15 +14,15 @@ import (
 // Task is one message in a claim: its row, and what was worked out about it before the shared state
 // was read.
 type Task struct {
-	Row      ledger.Message
-	msg      envelope.Message
-	to       Destination
-	At       time.Time // time for prices: that of the claim, by the database's clock
-	text     string    // what most channels send: msg.Text, or with look-alikes replaced
-	Route    *Route    // nil for a message that will not be sent
-	First    int       // index of the first choice among the route's members; -1 without one
-	Lane     Lane
-	produced time.Time
+	Row   ledger.Message
+	msg   envelope.Message
+	to    Destination
+	At    time.Time // time for prices: that of the claim, by the database's clock
+	text  string    // what most channels send: msg.Text, or with look-alikes replaced
+	Route *Route    // nil for a message that will not be sent
+	First int       // index of the first choice among the route's members; -1 without one
+	Lane  Lane
+	since time.Time // see Attempt.Since
 	// common is the number of billed parts on channels that count the usual way.
 	common  int
 	counted counted
@@ -122,7 +122,9 @@ type planner struct {
 // found in this claim, as Scheduled when its time lies ahead, as Rejected when a rule forbids
 // sending it, and as Dead when it can never be sent.
 func (p *planner) plan(job *Job) Task {
-	t := Task{msg: job.Message, produced: job.Produced, First: -1}
+	t := Task{
+		msg: job.Message, since: later(job.Produced, job.Message.SendAt), First: -1,
+	}
 	t.Lane = p.routing.Lane(job.Lane)
 	t.Row = ledger.Message{
 		ID:       job.Message.ID,
@@ -178,8 +180,7 @@ func (j *Job) stored() []byte {
 // long as the key file has that key. A message whose route is gone waits for one.
 func (p *planner) planDue(row ledger.Message) Task {
 	t := Task{
-		Row: row, was: row.State, waitedWhy: row.Reason, Lane: p.routing.Lane(row.Lane),
-		produced: row.ReceivedAt, First: -1,
+		Row: row, was: row.State, waitedWhy: row.Reason, Lane: p.routing.Lane(row.Lane), First: -1,
 	}
 	t.Row.State = ledger.Sending
 	msg, problem := envelope.Decode(row.Envelope, true)
@@ -188,6 +189,7 @@ func (p *planner) planDue(row ledger.Message) Task {
 		return t
 	}
 	t.msg = msg
+	t.since = t.due(p.now)
 	kept := row.Plan
 	if problem := p.choose(&t); problem != nil &&
 		(problem.Code == envelope.TooManySegments || problem.Code.Rejects()) {
@@ -199,6 +201,24 @@ func (p *planner) planDue(row ledger.Message) Task {
 	}
 	p.release(&t)
 	return t
+}
+
+// due is when a due row could first be sent, later by the time for which it was held after that:
+// because it was paused, or its route had quiet hours.
+func (t *Task) due(now time.Time) time.Time {
+	held := func(reason string) bool {
+		return reason == reasonPaused || reason == ledger.ReasonQuiet
+	}
+	at := t.sendable(now)
+	for _, wait := range t.Row.Waits {
+		if held(wait.Reason) {
+			at = at.Add(wait.For)
+		}
+	}
+	if held(t.waitedWhy) && !t.Row.WaitingSince.IsZero() {
+		at = at.Add(now.Sub(t.Row.WaitingSince))
+	}
+	return Earlier(at, now) // the clock may have been set back
 }
 
 // release unpins a message that was held for a throttled channel which will not take it any more:
@@ -310,11 +330,7 @@ func deadline(m *envelope.Message, produced time.Time, lane Lane) time.Time {
 	if !m.ExpiresAt.IsZero() {
 		return m.ExpiresAt
 	}
-	from := produced
-	if m.SendAt.After(from) {
-		from = m.SendAt
-	}
-	return from.Add(lane.TTL)
+	return later(produced, m.SendAt).Add(lane.TTL)
 }
 
 // makeDead turns the task into a dead row with a dead letter.

@@ -201,3 +201,48 @@ func TestWhatHasBegunIsFinished(t *testing.T) {
 		}
 	}
 }
+
+// TestTheDelayOfAFirstSubmitLeavesOutWhatWasWanted: it begins at send_at, and the time for which
+// an operator or quiet hours held the message does not count.
+func TestTheDelayOfAFirstSubmitLeavesOutWhatWasWanted(t *testing.T) {
+	t.Parallel()
+	received, later := noon.Add(-time.Minute), noon.Add(-time.Second)
+	after := func(d time.Duration) time.Time { return received.Add(d * time.Second) }
+	before := []ledger.Wait{
+		{Reason: NoActive, On: "a", For: 20 * time.Second},
+		{Reason: ledger.ReasonQuiet, For: 10 * time.Second},
+		{Reason: ledger.ReasonPaused, For: 5 * time.Second},
+	}
+	for name, c := range map[string]struct {
+		sendAt time.Time
+		reason string
+		waits  []ledger.Wait
+		want   time.Time
+	}{
+		"it waited for a slot":      {reason: NoSlot, want: received},
+		"its send_at has come":      {sendAt: later, want: later},
+		"an earlier send_at":        {sendAt: received.Add(-time.Hour), want: received},
+		"it was paused":             {reason: ledger.ReasonPaused, want: after(30)},
+		"its route had quiet hours": {reason: ledger.ReasonQuiet, want: after(30)},
+		"it was held earlier":       {reason: NoSlot, waits: before, want: after(15)},
+		"it was held twice":         {reason: ledger.ReasonPaused, waits: before, want: after(45)},
+		"it was held and has just come due": {
+			sendAt: later, reason: ledger.ReasonQuiet, want: noon,
+		},
+	} {
+		row := storedRow(ledger.Waiting, 0)
+		row.Envelope = (&envelope.Message{
+			ID: row.ID, To: "+447700900123", Text: "Hello", SendAt: c.sendAt,
+		}).Append(nil)
+		row.Reason, row.Waits, row.WaitingSince = c.reason, c.waits, noon.Add(-30*time.Second)
+		task, d := newFixture(t).decideDue(row)
+		if attempt := newAttempt(&task, &d); !attempt.Since.Equal(c.want) {
+			t.Errorf("%s: the delay begins at %s, want %s", name, attempt.Since, c.want)
+		}
+	}
+	job := testJob(envelope.Message{SendAt: later})
+	job.Produced = received
+	if task := testPlanner(t).plan(&job); !task.since.Equal(later) {
+		t.Errorf("the delay of a new message begins at %s", task.since)
+	}
+}

@@ -104,8 +104,8 @@ func (m *Metrics) countMessages() {
 		"Rankings that the default scoring made because the route's rule failed.", "trouble",
 	)
 	m.toSubmit = seconds(
-		"submit_delay_seconds", "From the Kafka record's timestamp to its first submit.",
-		"lane",
+		"submit_delay_seconds",
+		"From the Kafka record's timestamp, or its later send_at, to its first submit.", "lane",
 	)
 }
 
@@ -300,10 +300,10 @@ func (t *tally) count() {
 	}
 }
 
-// untilSubmit observes how long a message took from Kafka to its first submit.
+// untilSubmit observes how long a message took until its first submit.
 func (m *Metrics) untilSubmit(a *openAttempt, now time.Time) {
 	if a.Submission.Attempt == 1 {
-		m.toSubmit.WithLabelValues(a.Lane).Observe(now.Sub(a.Produced).Seconds())
+		m.toSubmit.WithLabelValues(a.Lane).Observe(now.Sub(a.Since).Seconds())
 	}
 }
 

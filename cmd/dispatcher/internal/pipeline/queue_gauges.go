@@ -32,7 +32,8 @@ func newQueueGauges(namespace, subsystem string) *queueGauges {
 			prometheus.BuildFQName(namespace, subsystem, name), help, []string{"lane"}, nil)
 	}
 	return &queueGauges{
-		scheduled: gauge("scheduled_messages", "Messages whose send_at has not come, by lane."),
+		scheduled: gauge("scheduled_messages",
+			"Messages whose send_at has not come, and those that quiet hours hold, by lane."),
 		paused: gauge("paused_messages",
 			"Messages that wait because they are paused, by lane."),
 		oldest: gauge("oldest_waiting_seconds",
