@@ -28,8 +28,18 @@ func read(t *testing.T, path string) []byte {
 }
 
 // loadSettings reads settings as a process with this environment would, and checks that they make
-// sense together. What names a file of the target machine is there only by its name.
+// sense together, as "run" does. What names a file of the target machine is there only by its name.
 func loadSettings(t *testing.T, environment map[string]string) config.Settings {
+	t.Helper()
+	settings := loadWithout(t, environment)
+	if err := settings.Validate(false); err != nil {
+		t.Fatal(err)
+	}
+	return settings
+}
+
+// loadWithout is loadSettings without what only "run" needs.
+func loadWithout(t *testing.T, environment map[string]string) config.Settings {
 	t.Helper()
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")
@@ -47,7 +57,7 @@ func loadSettings(t *testing.T, environment map[string]string) config.Settings {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := settings.Validate(false); err != nil {
+	if err := settings.Validate(true); err != nil {
 		t.Fatal(err)
 	}
 	return settings

@@ -203,7 +203,11 @@ func TestChartSettingsLoad(t *testing.T) {
 	}
 	for _, file := range []string{"least-values.yaml", "all-values.yaml"} {
 		t.Run(file, func(t *testing.T) {
-			m := render(t, file, nil)
+			// Each retention alone would be refused.
+			m := render(t, file, map[string]any{"settings": map[string]any{
+				"DISPATCHER_ID_RETENTION": "48h", "DISPATCHER_PAYLOAD_RETENTION": "48h",
+				"DISPATCHER_LEDGER_RETENTION": "96h",
+			}})
 			pod := &m.deployment.Spec.Template.Spec
 			env := environment(t, pod)
 			for _, name := range []string{
@@ -220,13 +224,11 @@ func TestChartSettingsLoad(t *testing.T) {
 				t.Errorf("pods are killed after %s, before %s to stop are over", grace,
 					s.ShutdownTimeout)
 			}
-			job := imageEnvironment(t)
-			maps.Copy(job, environment(t, &m.job.Spec.Template.Spec))
-			for name, value := range job {
-				t.Setenv(name, value)
-			}
-			if _, err := config.Load(); err != nil {
-				t.Error(err)
+			job := loadWithout(t, environment(t, &m.job.Spec.Template.Spec))
+			if job.IDRetention != s.IDRetention || job.PayloadRetention != s.PayloadRetention ||
+				job.LedgerRetention != s.LedgerRetention {
+				t.Errorf("the job keeps ids for %s, payloads for %s, facts for %s", job.IDRetention,
+					job.PayloadRetention, job.LedgerRetention)
 			}
 		})
 	}
@@ -288,6 +290,19 @@ func TestChartProbesAndEvicts(t *testing.T) {
 	if u := m.deployment.Spec.Strategy.RollingUpdate; u == nil || u.MaxUnavailable.IntVal != 0 ||
 		u.MaxSurge.IntVal != 1 {
 		t.Errorf("a restart is %+v", m.deployment.Spec.Strategy)
+	}
+}
+
+// TestChartMigratesWherePodsRun, with the resources of a pod.
+func TestChartMigratesWherePodsRun(t *testing.T) {
+	m := render(t, "all-values.yaml", nil)
+	pod, job := &m.deployment.Spec.Template.Spec, &m.job.Spec.Template.Spec
+	if len(job.NodeSelector) == 0 || !maps.Equal(job.NodeSelector, pod.NodeSelector) ||
+		len(job.Tolerations) == 0 || !reflect.DeepEqual(job.Tolerations, pod.Tolerations) ||
+		len(job.Containers[0].Resources.Limits) == 0 ||
+		!reflect.DeepEqual(job.Containers[0].Resources, pod.Containers[0].Resources) {
+		t.Errorf("the job has %v %v %v", job.NodeSelector, job.Tolerations,
+			job.Containers[0].Resources)
 	}
 }
 
@@ -369,20 +384,71 @@ func TestChartLetsPeopleReachTheConsole(t *testing.T) {
 		}
 		got = append(got, path.Path)
 	}
-	want := []string{"/api"}
-	for _, found := range regexp.MustCompile(`"(?:GET|POST) (/[a-z]*)`).FindAllSubmatch(
-		read(t, "cmd/dispatcher/internal/pages/pages.go"), -1) {
-		want = append(want, string(found[1]))
-	}
+	want := append(pagesOfTheConsole(t), "/api")
 	slices.Sort(want)
 	slices.Sort(got)
-	if want = slices.Compact(want); len(want) < 10 || !slices.Equal(got, want) {
+	if !slices.Equal(got, want) {
 		t.Errorf("the ingress passes %q, want %q", got, want)
 	}
 	if least := render(t, "least-values.yaml", nil); slices.Contains(least.kinds, "Ingress") ||
 		len(least.network.Spec.Ingress) != 2 {
 		t.Errorf("without values there is an ingress, or the policy has %+v",
 			least.network.Spec.Ingress)
+	}
+}
+
+// pagesOfTheConsole are the beginnings of the paths that it serves. A pattern in pages.go is a
+// literal, or begins with a constant of its package.
+func pagesOfTheConsole(t *testing.T) []string {
+	t.Helper()
+	const folder = "cmd/dispatcher/internal/pages"
+	files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	constants := map[string]string{}
+	for _, file := range files {
+		for _, found := range regexp.MustCompile(`(?m)^(?:const)?\s+(\w+)\s+= "(/[^"]*)"`).
+			FindAllSubmatch(read(t, filepath.Join(folder, filepath.Base(file))), -1) {
+			constants[string(found[1])] = string(found[2])
+		}
+	}
+	var all []string
+	for _, found := range regexp.MustCompile(`"(?:GET|POST) (?:(/[^"]*)"|" ?\+ ?(\w+))`).
+		FindAllSubmatch(read(t, folder+"/pages.go"), -1) {
+		path := string(found[1])
+		if name := string(found[2]); name != "" {
+			path = constants[name]
+			if path == "" {
+				t.Fatalf("%s has no constant %s", folder, name)
+			}
+		}
+		first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+		all = append(all, "/"+strings.TrimPrefix(first, "{$}"))
+	}
+	slices.Sort(all)
+	if all = slices.Compact(all); len(all) < 15 {
+		t.Errorf("the console has the pages %q", all)
+	}
+	return all
+}
+
+// TestChartOpensNothingForAnEmptyList: a rule without anybody would let everybody in, and one
+// without a port everything out.
+func TestChartOpensNothingForAnEmptyList(t *testing.T) {
+	none := []any{}
+	m := render(t, "all-values.yaml", map[string]any{"networkPolicy": map[string]any{
+		"metricsFrom": none, "consoleFrom": none, "internalPorts": none, "tracePorts": none,
+		"providerPorts": none,
+	}})
+	spec := m.network.Spec
+	if len(spec.Ingress) != 1 || len(spec.Ingress[0].Ports) != 1 ||
+		spec.Ingress[0].Ports[0].Port.StrVal != "receipts" {
+		t.Errorf("the policy lets in %+v", spec.Ingress)
+	}
+	if len(spec.Egress) != 1 || len(spec.Egress[0].Ports) != 2 ||
+		spec.Egress[0].Ports[0].Port.IntVal != 53 || spec.Egress[0].Ports[1].Port.IntVal != 53 {
+		t.Errorf("the policy lets out %+v", spec.Egress)
 	}
 }
 
@@ -426,9 +492,11 @@ func TestChartRefusesUnknownValues(t *testing.T) {
 	}
 	good := `settings: {DISPATCHER_KAFKA_BROKERS: "kafka:9092"}`
 	for text, ok := range map[string]bool{
-		good:                  true,
-		"{}":                  false, // no brokers
-		good + "\nreplica: 3": false,
+		good:                   true,
+		"{}":                   false, // no brokers
+		good + "\nreplica: 3":  false,
+		good + "\nreplicas: 0": true, // stopped, for a restore
+		good + "\nprometheusRule: {codeLanes: [shop.otp]}":                                          true,
 		good + "\nsecrets: {postgres: {name: ''}}":                                                  false,
 		good + "\nprometheusRule: {docs: docs}":                                                     false,
 		good + "\ningress: {enabled: true}":                                                         false, // no host
@@ -449,27 +517,46 @@ func TestChartRefusesUnknownValues(t *testing.T) {
 	}
 }
 
-// TestChartHasTheAlertsOfTheRuleFile, all of them and as they stand there.
+// TestChartHasTheAlertsOfTheRuleFile, all of them and as they stand there, but for the job alone
+// under which the Prometheus operator scrapes the pods.
 func TestChartHasTheAlertsOfTheRuleFile(t *testing.T) {
 	m := render(t, "all-values.yaml", nil)
-	var file monitoring.PrometheusRuleSpec
-	if err := yaml.UnmarshalStrict(read(t, "deploy/prometheus/alerts.yml"), &file); err != nil {
-		t.Fatal(err)
-	}
-	if len(file.Groups) == 0 || !reflect.DeepEqual(m.alerts.Spec, file) {
+	if file := rulesOf(t, "messaging/sms-dispatcher"); !reflect.DeepEqual(m.alerts.Spec, file) {
 		t.Errorf("the chart has %+v", m.alerts.Spec)
 	}
+	m = render(t, "all-values.yaml", map[string]any{
+		"prometheusRule": map[string]any{"job": "sms"},
+	})
+	if file := rulesOf(t, "sms"); !reflect.DeepEqual(m.alerts.Spec, file) {
+		t.Errorf("with another job the chart has %+v", m.alerts.Spec)
+	}
+}
+
+// rulesOf are those of the rule file, for a job.
+func rulesOf(t *testing.T, job string) (file monitoring.PrometheusRuleSpec) {
+	t.Helper()
+	text := string(read(t, "deploy/prometheus/alerts.yml"))
+	const any, lane = `job=~"(.*/)?[^/]*dispatcher[^/]*"`, `{lane=~"otp"}`
+	if strings.Count(text, any) != 3 || strings.Count(text, lane) != 1 {
+		t.Fatal("the rule file names jobs in another way")
+	}
+	text = strings.ReplaceAll(text, any, `job="`+job+`"`)
+	text = strings.ReplaceAll(text, lane, `{job="`+job+`",lane=~"otp"}`)
+	if err := yaml.UnmarshalStrict([]byte(text), &file); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // TestChartNamesTheLanesOfCodes in the rule that the alerts about late codes refer to.
 func TestChartNamesTheLanesOfCodes(t *testing.T) {
 	m := render(t, "all-values.yaml", map[string]any{
-		"prometheusRule": map[string]any{"codeLanes": []any{"otp", "login"}},
+		"prometheusRule": map[string]any{"codeLanes": []any{"otp", "shop.login"}},
 	})
 	rule := m.alerts.Spec.Groups[0].Rules[0]
 	if rule.Record != "dispatcher:code_lane" || rule.Expr.String() !=
-		`label_replace(vector(1), "lane", "otp", "", "") or `+
-			`label_replace(vector(1), "lane", "login", "", "")` {
+		`group by (job, lane) (dispatcher_dispatch_oldest_waiting_seconds{`+
+			`job="messaging/sms-dispatcher",lane=~"otp|shop[.]login"})` {
 		t.Errorf("got %+v", rule)
 	}
 }
@@ -500,10 +587,7 @@ func TestChartHasTheAddressOfTheRunbook(t *testing.T) {
 // TestChartWithoutAnAddressHasNoRunbook: no alert then names an address that leads nowhere, and
 // nothing else of the rules is lost.
 func TestChartWithoutAnAddressHasNoRunbook(t *testing.T) {
-	var file monitoring.PrometheusRuleSpec
-	if err := yaml.UnmarshalStrict(read(t, "deploy/prometheus/alerts.yml"), &file); err != nil {
-		t.Fatal(err)
-	}
+	file := rulesOf(t, "messaging/sms-dispatcher")
 	for i := range file.Groups {
 		for j := range file.Groups[i].Rules {
 			delete(file.Groups[i].Rules[j].Annotations, "runbook_url")
@@ -655,6 +739,10 @@ func TestChartScalesOnTheLagOfEveryLane(t *testing.T) {
 	}
 	if m.scaled.Spec.ScaleTargetRef.Name != m.deployment.Name || m.deployment.Spec.Replicas != nil {
 		t.Error("the deployment sets its own number of pods")
+	}
+	if none := render(t, "least-values.yaml", map[string]any{"replicas": 0}); *none.deployment.
+		Spec.Replicas != 0 {
+		t.Errorf("a stopped dispatcher has %d pods", *none.deployment.Spec.Replicas)
 	}
 	if least := render(t, "least-values.yaml", nil); slices.Contains(least.kinds, "ScaledObject") ||
 		*least.deployment.Spec.Replicas != 2 {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -183,7 +184,7 @@ func TestPrometheusTakesItsConfiguration(t *testing.T) {
 type firing struct{ first, last time.Duration }
 
 // fired evaluates the shipped rules over series, one time each step, and returns the alerts that
-// fired, by name and, where they have one, channel, lane or webhook.
+// fired, by name, job unless it is dispatcher, and, where they have one, channel, lane or webhook.
 func fired(t *testing.T, series string, length, step time.Duration) map[string]firing {
 	t.Helper()
 	storage := promqltest.LoadedStorage(t, series)
@@ -217,6 +218,9 @@ func fired(t *testing.T, series string, length, step time.Duration) map[string]f
 						continue
 					}
 					key := rule.Name()
+					if job := alert.Labels.Get("job"); job != "dispatcher" {
+						key += " of job " + strconv.Quote(job)
+					}
 					for _, label := range []string{"channel", "lane", "webhook"} {
 						if v := alert.Labels.Get(label); v != "" {
 							key += " " + v
@@ -238,8 +242,8 @@ func fired(t *testing.T, series string, length, step time.Duration) map[string]f
 // quiet is an hour of two instances at which nothing is wrong: 100 messages a second, each with its
 // receipt, a few fallbacks and refusals.
 const quiet = `
-up{job="dispatcher",instance="a"} 1x240
-up{job="dispatcher",instance="b"} 1x240
+up{instance="a"} 1x240
+up{instance="b"} 1x240
 dispatcher_ready{check="database",instance="a"} 1x240
 dispatcher_ready{check="database",instance="b"} 1x240
 dispatcher_ready{check="routing",instance="a"} 1x240
@@ -268,6 +272,8 @@ dispatcher_dispatch_claim_seconds_bucket{le="0.032"} 0+10x240
 dispatcher_dispatch_claim_seconds_bucket{le="2.048"} 0+10x240
 dispatcher_dispatch_claim_seconds_bucket{le="+Inf"} 0+10x240
 dispatcher_dispatch_waiting_messages{lane="otp"} 120x240
+dispatcher_dispatch_waiting_for_messages{on="a",reason="in_flight"} 120x240
+dispatcher_dispatch_waiting_for_messages{on="a",reason="no_slot"} 0x240
 dispatcher_dispatch_oldest_waiting_seconds{lane="otp"} 0x240
 dispatcher_dispatch_oldest_waiting_seconds{lane="bulk"} 0x240
 dispatcher_dispatch_scheduled_messages{lane="otp"} 7x240
@@ -311,9 +317,9 @@ dispatcher_ledger_oldest_payloads_seconds 690000+15x240
 dispatcher_ledger_retention_seconds{what="payloads"} 604800x240
 `
 
-// replaced is the quiet hour with other samples of the series whose names begin with a key of
-// changes.
-func replaced(t *testing.T, changes map[string]string) string {
+// replaced is the quiet hour of a job, with other samples of the series whose names begin with a
+// key of changes.
+func replaced(t *testing.T, job string, changes map[string]string) string {
 	t.Helper()
 	text := strings.TrimSpace(quiet)
 	for series, samples := range changes {
@@ -323,10 +329,12 @@ func replaced(t *testing.T, changes map[string]string) string {
 		}
 		text = line.ReplaceAllString(text, "${1} "+samples)
 	}
-	return "load 15s\n" + regexp.MustCompile(`(?m)^(\w)`).ReplaceAllString(text, "  $1")
+	text = regexp.MustCompile(`(?m)^(\w+) `).ReplaceAllString(text, "$1{} ")
+	return regexp.MustCompile(`(?m)^(\w+){`).ReplaceAllString(text, "  $1{job=\""+job+"\",") + "\n"
 }
 
-// TestEachAlertFires for its fault and for no other.
+// TestEachAlertFires for its fault and for no other, also while the same Prometheus scrapes another
+// dispatcher at which nothing is wrong.
 func TestEachAlertFires(t *testing.T) {
 	const none = "_x240" // a series that is not there
 	cases := map[string]struct {
@@ -336,8 +344,7 @@ func TestEachAlertFires(t *testing.T) {
 		"": {nil, nil},
 		"DispatcherDown": {map[string]string{"up": "1x40 0x200"},
 			[]string{"DispatcherDown", "DispatcherInstanceDown"}},
-		"never scraped": {map[string]string{"up": none}, []string{"DispatcherDown"}},
-		"DispatcherInstanceDown": {map[string]string{`up{job="dispatcher",instance="b"`: "1x40 0x200"},
+		"DispatcherInstanceDown": {map[string]string{`up{instance="b"`: "1x40 0x200"},
 			[]string{"DispatcherInstanceDown"}},
 		"DispatcherDatabaseAway": {map[string]string{
 			`dispatcher_ready{check="database"`: "1x40 0x200"}, []string{"DispatcherDatabaseAway"}},
@@ -375,6 +382,31 @@ func TestEachAlertFires(t *testing.T) {
 			`dispatcher_dispatch_records_total{lane="otp",result="fresh"`:       "0+10x40 400x200",
 			`dispatcher_dispatch_lane_paused{lane="otp",reason="full"`:          "0x40 1x200",
 		}, []string{"DispatcherLanePaused otp", "DispatcherNothingAccepted"}},
+		"a limit is used up": {map[string]string{
+			`dispatcher_dispatch_outcomes_total{channel="a",outcome="accepted"`:  "0+10x40 400x200",
+			`dispatcher_dispatch_outcomes_total{channel="b",outcome="accepted"`:  "0+10x40 400x200",
+			`dispatcher_dispatch_outcomes_total{channel="a",outcome="refused"`:   "0x240",
+			`dispatcher_dispatch_outcomes_total{channel="a",outcome="unknown"`:   "0x240",
+			`dispatcher_dispatch_waiting_for_messages{on="a",reason="in_flight"`: "120x40 0x200",
+			`dispatcher_dispatch_waiting_for_messages{on="a",reason="no_slot"`:   "0x40 0+1500x200",
+		}, nil},
+		"a lane is full behind a limit": {map[string]string{
+			`dispatcher_dispatch_outcomes_total{channel="a",outcome="accepted"`:  "0+10x40 400x200",
+			`dispatcher_dispatch_outcomes_total{channel="b",outcome="accepted"`:  "0+10x40 400x200",
+			`dispatcher_dispatch_outcomes_total{channel="a",outcome="refused"`:   "0x240",
+			`dispatcher_dispatch_outcomes_total{channel="a",outcome="unknown"`:   "0x240",
+			`dispatcher_dispatch_records_total{lane="otp",result="fresh"`:        "0+10x40 400x200",
+			`dispatcher_dispatch_lane_paused{lane="otp",reason="full"`:           "0x40 1x200",
+			`dispatcher_dispatch_waiting_for_messages{on="a",reason="in_flight"`: "120x40 0x200",
+			`dispatcher_dispatch_waiting_for_messages{on="a",reason="no_slot"`:   "0x40 50000x200",
+		}, []string{"DispatcherLanePaused otp"}},
+		"a limit is used up and the channels fail": {map[string]string{
+			`dispatcher_dispatch_outcomes_total{channel="a",outcome="accepted"`: "0+10x40 400x200",
+			`dispatcher_dispatch_outcomes_total{channel="b",outcome="accepted"`: "0+10x40 400x200",
+			`dispatcher_dispatch_outcomes_total{channel="a",outcome="refused"`:  "0x240",
+			`dispatcher_dispatch_outcomes_total{channel="a",outcome="unknown"`:  "0x240",
+			`dispatcher_dispatch_waiting_for_messages{on="a",reason="no_slot"`:  "0x40 50000x200",
+		}, []string{"DispatcherNothingAccepted"}},
 		"only scheduled messages come in": {map[string]string{
 			`dispatcher_dispatch_outcomes_total{channel="a",outcome="accepted"`: "0+10x40 400x200",
 			`dispatcher_dispatch_outcomes_total{channel="b",outcome="accepted"`: "0+10x40 400x200",
@@ -523,13 +555,23 @@ func TestEachAlertFires(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := slices.Sorted(maps.Keys(fired(t, replaced(t, c.changes), time.Hour,
-				time.Minute)))
+			got := slices.Sorted(maps.Keys(fired(t, "load 15s\n"+
+				replaced(t, "dispatcher", c.changes)+replaced(t, "messaging/other-dispatcher",
+				map[string]string{"dispatcher_dispatch_routing_version": "9x240"}),
+				time.Hour, time.Minute)))
 			slices.Sort(c.want)
 			if !slices.Equal(got, c.want) {
 				t.Errorf("fired %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestDispatcherDownWithoutATarget: Prometheus has no dispatcher to scrape, but other programs.
+func TestDispatcherDownWithoutATarget(t *testing.T) {
+	got := fired(t, "load 15s\n  up{job=\"dispatcher/postgres\"} 1x240\n", time.Hour, time.Minute)
+	if _, ok := got[`DispatcherDown of job ""`]; !ok || len(got) != 1 {
+		t.Errorf("fired %v", got)
 	}
 }
 
