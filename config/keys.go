@@ -320,7 +320,7 @@ var healthReceiptsPart = &Part{"health receipts", []Key{
 var lanePart = &Part{"lane", []Key{
 	{"topics", "", "`[sms.<name>]`", "Kafka topics. Each belongs to one lane"},
 	{"ttl", "", byLane(func(l Lane) any { return l.TTL }), "1s to 30d: the deadline of a message " +
-		"without `expires_at`, counted from its arrival"},
+		"without `expires_at`, counted from the timestamp of its record, or from its later `send_at`"},
 	{"max_waiting", "", code(defaultMaxWaiting), "messages that may wait before the lane's " +
 		"topics are paused"},
 	{"ambiguous", "", byLane(func(l Lane) any { return l.Ambiguous }), "what happens when it " +
