@@ -38,7 +38,7 @@ func jq(t *testing.T, input string, arguments ...string) string {
 	return string(out)
 }
 
-// TestARestoreCancelsWhatMayHaveBeenSent, and what has ended, as the events of the status topic say.
+// TestARestoreCancelsWhatMayHaveBeenSent, and what has ended, as the events of the topic say.
 func TestARestoreCancelsWhatMayHaveBeenSent(t *testing.T) {
 	program := restoreProgram(t, "-rs ", "max_by")
 	var events strings.Builder
