@@ -113,6 +113,23 @@ func TestAReferenceIsStoredOnce(t *testing.T) {
 		ledger.InboxResult{Whole: 2})
 }
 
+// TestPartsWithOneReferenceAreJoined: some SMSCs give all parts of a message the same id.
+func TestPartsWithOneReferenceAreJoined(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	part := func(i int, text string) ledger.Inbound {
+		in := pieceOf(7, i, 3, text)
+		in.Reference = "r"
+		return in
+	}
+	want(t, "the first", record(t, l, part(0, "a"), part(0, "a")),
+		ledger.InboxResult{Waiting: 1, Repeated: 1})
+	want(t, "the others", record(t, l, part(2, "c"), part(1, "b")), ledger.InboxResult{Whole: 1})
+	want(t, "published", published(t, l), []string{"7/0 abc 3[]"})
+	want(t, "all again", record(t, l, part(0, "a"), part(1, "b"), part(2, "c")),
+		ledger.InboxResult{Repeated: 3})
+}
+
 // TestMessagesThatAreRecordedAgainAreStoredOnce: a caller repeats its call when the connection
 // broke during the commit.
 func TestMessagesThatAreRecordedAgainAreStoredOnce(t *testing.T) {

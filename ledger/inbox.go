@@ -141,7 +141,8 @@ func (s *Inbox) Forget(ctx context.Context) (dropped int64, err error) {
 type mark [16]byte
 
 // mark is a hash of the provider's reference, which is the same when the provider sends the message
-// again. A part without a reference is identified by its content, including its group. A message
+// again, and of the place of a part, because some providers give all parts one reference. A part
+// without a reference is identified by its content, including its group. A message
 // without a reference cannot be told from another one with the same text, so it is identified by
 // ID: it is recognised only when the same caller records it again after an error.
 func (in *Inbound) mark() (m mark, keep time.Duration) {
@@ -158,10 +159,12 @@ func (in *Inbound) mark() (m mark, keep time.Duration) {
 		keep = rememberReference
 	case in.split():
 		add("part", in.From, in.To, in.Text)
-		text = binary.BigEndian.AppendUint16(text, in.Group)
-		text = append(text, byte(in.Part), byte(in.Parts))
 	default:
 		add("id", in.ID)
+	}
+	if in.split() {
+		text = binary.BigEndian.AppendUint16(text, in.Group)
+		text = append(text, byte(in.Part), byte(in.Parts))
 	}
 	sum := sha256.Sum256(text)
 	copy(m[:], sum[:])

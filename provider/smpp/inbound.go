@@ -16,9 +16,10 @@ func (c *Config) parseInbound(m *pdu.Message, now time.Time) (provider.Inbound, 
 	if !c.isInbound(m) {
 		return provider.Inbound{}, false
 	}
-	in := provider.Inbound{
-		Reference: cleanID([]byte(m.TLVs.Text(pdu.TagReceiptedMessageID))),
-		From:      e164(m.Source), To: e164(m.Dest), At: now,
+	in := provider.Inbound{From: e164(m.Source), To: e164(m.Dest), At: now}
+	if m.ESMClass&pdu.ESMClassTypeMask == pdu.ESMClassDefault {
+		// In an acknowledgement it is the id of our message, so that two answers have the same one.
+		in.Reference = cleanID([]byte(m.TLVs.Text(pdu.TagReceiptedMessageID)))
 	}
 	octets, shift := m.Payload(), sms.Shift{}
 	if m.ESMClass&pdu.ESMClassUDHI != 0 {

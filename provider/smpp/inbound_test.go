@@ -144,9 +144,10 @@ func TestReceiptsAndAcknowledgementsAreNoInboundMessages(t *testing.T) {
 	byHand := pdu.Message{
 		ESMClass: pdu.ESMClassUserAck, ShortMessage: []byte("yes"),
 		Source: pdu.Address{TON: 1, Addr: "447700900123"},
+		TLVs:   pdu.TLVs{pdu.CString(pdu.TagReceiptedMessageID, "7F")}, // of our message
 	}
 	if in, ok := (&Config{}).parseInbound(&byHand, time.Time{}); !ok || in.Text != "yes" ||
-		in.From != "+447700900123" {
+		in.From != "+447700900123" || in.Reference != "" {
 		t.Errorf("a manual acknowledgement: %+v", in)
 	}
 }
