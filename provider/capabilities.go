@@ -21,8 +21,8 @@ type Capabilities struct {
 	// Receipts says that receipts come, as the channel is configured.
 	Receipts bool
 	// PartReceipts says that each part of a text has its own receipts, all with the same
-	// Submission.Key. It tells how many receipts to expect for a submission without an answer; for
-	// others Result.Parts does.
+	// Submission.Key. It tells how many receipts to expect for a submission without an answer, unless
+	// Result.Parts or Result.Receipts does.
 	PartReceipts bool
 }
 

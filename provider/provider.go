@@ -136,6 +136,9 @@ type Result struct {
 	// provider, alphabet and tables, header, and the pieces themselves. See sms.Fingerprint. It is
 	// set with Parts, unless all were accepted.
 	Cut string
+	// Receipts is how many receipts to expect if nobody answered and Parts is nil; zero as
+	// Capabilities.PartReceipts says.
+	Receipts int
 	// RetryAfter is the pause that the provider asked for with Throttled; zero if it named none.
 	RetryAfter time.Duration
 	// Err explains anything but Accepted to a person. It never holds a phone number, a text or a

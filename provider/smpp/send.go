@@ -58,7 +58,7 @@ func (c *Client) sendOne(ctx context.Context, p *plan, latest time.Time) provide
 	c.awaitReceipt(p, &part)
 	return provider.Result{
 		Outcome: part.Outcome, Unfit: one.unfit(&c.cfg), Code: part.Code, Reference: part.Reference,
-		Err: one.explain(part.Outcome),
+		Receipts: 1, Err: one.explain(part.Outcome),
 	}
 }
 

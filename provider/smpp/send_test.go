@@ -13,6 +13,7 @@ import (
 	"dispatcher/provider"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
+	"dispatcher/provider/sms"
 )
 
 // sendMany sends messages 0 to n-1 from that many goroutines and returns the results.
@@ -363,6 +364,25 @@ func TestWhatAnotherChannelMayWriteIsRefused(t *testing.T) {
 	if n := len(srv.Submits()); n != 0 {
 		t.Errorf("%d submits were written", n)
 	}
+}
+
+// TestAnUnansweredTextInOnePDUOwesOneReceipt also on a channel that sends some texts in parts.
+func TestAnUnansweredTextInOnePDUOwesOneReceipt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv, c := startPiped(t, smpptest.Behaviour{Latency: time.Hour}, Config{
+			ResponseTimeout: time.Second, LongMessages: MessagePayload,
+			Tables: sms.Tables{Single: sms.LanguagesOf(sms.Turkish)},
+		})
+		s := submission(1)
+		s.Text = longText(3)
+		r := c.Send(t.Context(), s)
+		if r.Outcome != provider.Unknown || r.Parts != nil || r.Receipts != 1 {
+			t.Errorf("result %+v", r)
+		}
+		closeIn(t, c)
+		srv.Close()
+	})
 }
 
 // longText returns a text of exactly that many segments with an 8-bit reference.

@@ -26,6 +26,9 @@ func TestEachPartThatMayHaveBeenTakenOwesAReceipt(t *testing.T) {
 	}{
 		"nobody answered, one receipt for the whole": {nil, provider.Result{}, want{1, false}},
 		"nobody answered, one for each part":         {apart, provider.Result{}, want{3, false}},
+		"nobody answered for a text in one piece": {
+			apart, provider.Result{Receipts: 1}, want{1, false},
+		},
 		"nobody answered for the rest of a message": {
 			func(a *Attempt) {
 				apart(a)
