@@ -129,7 +129,6 @@ type Config struct {
 	RegisteredDelivery byte // pdu.ReceiptNone, ReceiptFinal, ...
 	// Schedule is how long the SMSC delays every message; zero sends at once.
 	Schedule        time.Duration
-	Validity        time.Duration // of messages without one; zero leaves it to the SMSC
 	LongestValidity time.Duration // DefaultLongestValidity unless set; longer ones are shortened
 	ValidityFormat  ValidityFormat
 	Alphabet        Alphabet

@@ -24,7 +24,6 @@ func (c Config) Validate() error {
 		atLeast("connect_timeout", c.ConnectTimeout, 10*time.Millisecond),
 		atLeast("reconnect_min", c.ReconnectMin, time.Millisecond),
 		atLeast("reconnect_max", c.ReconnectMax, c.ReconnectMin),
-		atLeast("validity", c.Validity, 0),
 		atLeast("longest_validity", c.LongestValidity, time.Second),
 		atLeast("schedule", c.Schedule, 0),
 		between("priority", int(c.Priority), 0, maxPriority),

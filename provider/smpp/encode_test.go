@@ -203,12 +203,6 @@ func TestValidityIsWrittenInTheChannelsFormat(t *testing.T) {
 		"relative": {
 			Config{ValidityFormat: Relative}, now.Add(90 * time.Second), "000000000130000R",
 		},
-		"the channel's": {Config{Validity: time.Hour}, time.Time{}, "261121110000000+"},
-		"the message wins": {
-			Config{Validity: time.Hour, ValidityFormat: Relative},
-			now.Add(time.Minute),
-			"000000000100000R",
-		},
 	} {
 		if got, err := c.cfg.validityPeriod(&provider.Submission{Validity: c.until},
 			now); err != nil || got != c.want {

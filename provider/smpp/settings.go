@@ -44,8 +44,7 @@ import (
 //	registered_delivery   final (default), none, or 0 to 255 for other bits; final where receipts are
 //	                      waited for
 //	schedule              how long the SMSC keeps each message back; absent: not at all
-//	validity              of messages that name none, such as 24h
-//	longest_validity      longer ones are shortened to it (63 weeks)
+//	longest_validity      a longer validity is shortened to it (63 weeks)
 //	validity_format       absolute (default) or relative; also applies to schedule
 //	alphabet              behind data_coding 0: gsm7 (default), latin1 or ascii
 //	shift_locking, shift_single   national tables that may be used, such as [turkish, portuguese];
@@ -107,7 +106,6 @@ func ParseSettings(values map[string]any, readFile func(string) ([]byte, error))
 		ProtocolID:         octet(r, "protocol_id"),
 		Priority:           byte(r.Integer("priority", 0, maxPriority)),
 		RegisteredDelivery: readReceipt(r, "registered_delivery"),
-		Validity:           r.Duration("validity"),
 		Schedule:           r.Duration("schedule"),
 		LongestValidity:    r.Duration("longest_validity"),
 		ValidityFormat:     settings.Choose(r, "validity_format", validityFormats),
@@ -140,12 +138,17 @@ func ParseSettings(values map[string]any, readFile func(string) ([]byte, error))
 	if values["bind"] == nil && cfg.InterfaceVersion == pdu.Version33 {
 		cfg.Bind = TransmitterReceiver
 	}
+	_, _ = r.Take(IgnoredValidity)
 	r.RefuseUnknown()
 	if err := r.Err(); err != nil {
 		return Config{}, err
 	}
 	return cfg, cfg.Validate()
 }
+
+// IgnoredValidity is a setting of older documents. It applied to messages that never expire, and
+// there are none.
+const IgnoredValidity = "validity"
 
 // The words of settings that offer a choice.
 var (

@@ -88,7 +88,7 @@ func TestEverySettingIsRead(t *testing.T) {
 		TLS: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: "smsc.example"}, From: "12345",
 		SourceTON: new(byte(5)), SourceNPI: new(byte(0)), DestTON: new(byte(2)),
 		DestNPI: new(byte(8)), ServiceType: "CMT",
-		RegisteredDelivery: pdu.ReceiptNone, Validity: 24 * time.Hour, ValidityFormat: Relative,
+		RegisteredDelivery: pdu.ReceiptNone, ValidityFormat: Relative,
 		Alphabet: Latin1, LongMessages: SAR,
 		Outcomes: map[pdu.Status]StatusMeaning{
 			0x410:                {Outcome: provider.Rejected},
@@ -289,7 +289,6 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 		"accepted error": {
 			"outcomes", map[any]any{1: "accepted"}, "outcomes: 0x00000001 cannot be accepted",
 		},
-		"validity": {"validity", "soon", "validity: is not a positive duration"},
 		"own tlv": {
 			"tlvs",
 			map[string]any{"0x0424": map[string]any{"text": "x"}},

@@ -147,15 +147,12 @@ func keyOf(tlvs pdu.TLVs, tag pdu.Tag) string {
 	return string(value)
 }
 
-// validityPeriod writes when the message expires; see Config.Validity. An absolute time is the
-// database's, a relative one counts on this process's clock.
+// validityPeriod writes when the message expires. An absolute time is the database's, a relative one
+// counts on this process's clock.
 func (c *Config) validityPeriod(s *provider.Submission, now time.Time) (string, error) {
 	longest, ends := c.longestValidity(), s.Ends()
-	switch {
-	case ends.IsZero() && c.Validity == 0:
+	if ends.IsZero() {
 		return "", nil
-	case ends.IsZero():
-		return c.moment(now.Add(min(c.Schedule+c.Validity, longest)), now), nil
 	}
 	left := ends.Sub(now)
 	switch {

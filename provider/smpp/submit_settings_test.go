@@ -136,7 +136,7 @@ func TestSettingsOfSubmitsStandInThePDU(t *testing.T) {
 	s := provider.Submission{To: "+447700900123", From: "ACME", Text: "hello", Key: someKey}
 	vendor := pdu.TLV{Tag: 0x1400, Value: []byte("acme")}
 	m := frames(t, Config{
-		ServiceType: "CMT", ProtocolID: 0x40, Priority: 3, Schedule: time.Hour, Validity: time.Hour,
+		ServiceType: "CMT", ProtocolID: 0x40, Priority: 3, Schedule: time.Hour,
 		ValidityFormat:     Relative,
 		RegisteredDelivery: 0x11, TLVs: pdu.TLVs{vendor}, KeyTLV: 0x1401,
 	}, s)[0]
@@ -144,10 +144,10 @@ func TestSettingsOfSubmitsStandInThePDU(t *testing.T) {
 	want := pdu.Message{
 		ServiceType: "CMT", ProtocolID: 0x40, PriorityFlag: 3, RegisteredDelivery: 0x11,
 		ShortMessage:         []byte("hello"),
-		ScheduleDeliveryTime: "000000010000000R", ValidityPeriod: "000000020000000R",
-		Source: pdu.Address{TON: 5, Addr: "ACME"},
-		Dest:   pdu.Address{TON: 1, NPI: 1, Addr: "447700900123"},
-		TLVs:   pdu.TLVs{vendor, pdu.CString(0x1401, someKey)},
+		ScheduleDeliveryTime: "000000010000000R",
+		Source:               pdu.Address{TON: 5, Addr: "ACME"},
+		Dest:                 pdu.Address{TON: 1, NPI: 1, Addr: "447700900123"},
+		TLVs:                 pdu.TLVs{vendor, pdu.CString(0x1401, someKey)},
 	}
 	if diff := cmp.Diff(want, m); diff != "" {
 		t.Error(diff)

@@ -144,6 +144,10 @@ func (c *connector) smpp(
 	if words := Overlong(channel, c.sendTimeout); words != "" {
 		c.log.Warn().Str("channel", channel.Name).Msg(words)
 	}
+	if _, given := settings[smpp.IgnoredValidity]; given {
+		c.log.Warn().Str("channel", channel.Name).Msg("the setting validity has no effect: " +
+			"messages without expires_at are valid for the ttl of their lane")
+	}
 	cfg.OnState = health.bindChanged
 	return smpp.New(cfg)
 }

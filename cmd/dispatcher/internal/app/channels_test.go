@@ -78,6 +78,24 @@ func TestAChannelAsksOnlyForExpectedReceipts(t *testing.T) {
 	}
 }
 
+// TestASettingThatIsIgnoredIsLogged: documents of earlier builds may have it.
+func TestASettingThatIsIgnoredIsLogged(t *testing.T) {
+	t.Parallel()
+	for more, logged := range map[string]bool{"": false, ", validity: 24h": true} {
+		var log strings.Builder
+		channel := channelOf(t, "127.0.0.1:1", more)
+		opened, err := (&connector{log: zerolog.New(&log)}).adapter(channel,
+			newChannelHealth(channel.Name, zerolog.Nop(), nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = opened.Close(t.Context())
+		if got := strings.Contains(log.String(), "validity has no effect"); got != logged {
+			t.Errorf("%q: logged %q", more, &log)
+		}
+	}
+}
+
 // builtIn are the kinds of providers for which the connector needs no opener.
 var builtIn = []string{"smpp", "sandbox"}
 
