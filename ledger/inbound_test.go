@@ -130,6 +130,19 @@ func TestPartsWithOneReferenceAreJoined(t *testing.T) {
 		ledger.InboxResult{Repeated: 3})
 }
 
+// TestHalvesOfAnEmojiAreJoined if they are in adjacent parts.
+func TestHalvesOfAnEmojiAreJoined(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	const high, low = "\U0010D83D", "\U0010DE00" // of U+1F600, see sms.DecodeUCS2Part
+	record(t, l, pieceOf(7, 1, 2, low+"b"))
+	record(t, l, pieceOf(7, 0, 2, "a"+high), pieceOf(8, 0, 3, high), pieceOf(8, 2, 3, low))
+	_, err := l.Inbox.RecordIncomplete(t.Context(), 0, 100, publish)
+	want(t, "error", err, nil)
+	want(t, "published", published(t, l),
+		[]string{"7/0 a😀b 2[]", "8/0 \uFFFD\uFFFD 3[1]"})
+}
+
 // TestMessagesThatAreRecordedAgainAreStoredOnce: a caller repeats its call when the connection
 // broke during the commit.
 func TestMessagesThatAreRecordedAgainAreStoredOnce(t *testing.T) {

@@ -27,7 +27,8 @@ type Inbound struct {
 	From, To string
 	Text     string
 	// Part is the number of this part, from 0, and Parts how many there are; Parts below 2 means a
-	// message that was not split. Group is the same for all parts of one message.
+	// message that was not split. Group is the same for all parts of one message. Their texts are
+	// joined by sms.JoinParts.
 	Group       uint16
 	Part, Parts int
 	At          time.Time // when it first arrived, by this machine's clock

@@ -3,7 +3,8 @@ package ledger
 import (
 	"hash/fnv"
 	"slices"
-	"strings"
+
+	"dispatcher/provider/sms"
 )
 
 // piece is a part of a message of a subscriber.
@@ -116,15 +117,17 @@ func joined(parts []piece) *Subscribed {
 		ID: first.ID, Channel: first.Channel, From: first.From, To: first.To,
 		Parts: max(first.Parts, 1), At: first.At,
 	}
-	var text strings.Builder
 	next := 0
 	for i := range parts {
 		p := &parts[i]
+		if next < p.Part {
+			s.Text = sms.JoinParts(s.Text) // the next part is not adjacent
+		}
 		for ; next < p.Part; next++ {
 			s.Missing = append(s.Missing, next)
 		}
 		next = p.Part + 1
-		text.WriteString(p.Text)
+		s.Text += p.Text
 		if p.At.Before(s.At) {
 			s.At = p.At
 		}
@@ -132,7 +135,7 @@ func joined(parts []piece) *Subscribed {
 	for ; next < s.Parts; next++ {
 		s.Missing = append(s.Missing, next)
 	}
-	s.Text = text.String()
+	s.Text = sms.JoinParts(s.Text)
 	return s
 }
 

@@ -90,7 +90,7 @@ type Inbound struct {
 	Text     string
 	// Part, from zero, and Parts say which of how many segments this is, and Group is the same for
 	// all of them; Parts is 0 or 1 for a whole message. Providers with an HTTP API join segments
-	// themselves.
+	// themselves. The texts of parts are joined by sms.JoinParts.
 	Group       uint16
 	Part, Parts int
 	// At is when the message arrived, on this machine's clock.

@@ -210,7 +210,7 @@ var rules = map[string]rule{
 	},
 	module + "ledger": {
 		ours: []string{
-			module + "provider", module + "admission", module + "ledger/...",
+			module + "provider", module + "provider/sms", module + "admission", module + "ledger/...",
 		},
 		others: []string{"github.com/jackc/pgx/v5"},
 	},

@@ -32,6 +32,9 @@ func (c *Config) parseInbound(m *pdu.Message, now time.Time) (provider.Inbound, 
 	}
 	var ok bool
 	in.Text, ok = decodeText(m.DataCoding, c.Alphabet, shift, octets)
+	if in.Parts < 2 {
+		in.Text = sms.JoinParts(in.Text)
+	}
 	return in, ok
 }
 
@@ -142,8 +145,9 @@ const (
 	charsetHebrew
 )
 
-// decodeText decodes a message by its data_coding; false if it is not text. Octets outside the
-// alphabet are read as ISO 8859-1, which is what peers with a wrong data_coding send.
+// decodeText decodes a message, which may be a part, by its data_coding; false if it is not text.
+// Octets outside the alphabet are read as ISO 8859-1, which is what peers with a wrong data_coding
+// send.
 func decodeText(
 	coding byte, defaultAlphabet Alphabet, shift sms.Shift, octets []byte,
 ) (string, bool) {
@@ -153,7 +157,7 @@ func decodeText(
 			return text, true
 		}
 	case charsetUCS2:
-		text, err := sms.DecodeUCS2(octets[:len(octets)&^1])
+		text, err := sms.DecodeUCS2Part(octets[:len(octets)&^1])
 		return text, err == nil
 	case charsetCyrillic:
 		return decodeOctets(octets, cyrillic), true

@@ -102,6 +102,17 @@ func TestPartsOfInboundMessagesSayWhereTheyBelong(t *testing.T) {
 			udh("\x08\x24\x01\x01\x00\x03\x07\x02\x02\x1bs"),
 			provider.Inbound{Text: "ş", Group: 7, Part: 1, Parts: 2},
 		},
+		"whole, with half of an emoji": {
+			pdu.Message{DataCoding: 8, ShortMessage: []byte("\xd8\x3d")},
+			provider.Inbound{Text: "\uFFFD"},
+		},
+		"part with half of an emoji": {
+			pdu.Message{
+				ESMClass: pdu.ESMClassUDHI, DataCoding: 8,
+				ShortMessage: []byte("\x05\x00\x03\x07\x02\x01\xd8\x3d"),
+			},
+			provider.Inbound{Text: "\U0010D83D", Group: 7, Parts: 2},
+		},
 		"part of none":         {udh("\x05\x00\x03\x07\x00\x00hi"), provider.Inbound{Text: "hi"}},
 		"part beyond the last": {udh("\x05\x00\x03\x07\x02\x03hi"), provider.Inbound{Text: "hi"}},
 		"a port":               {udh("\x04\x04\x02\x00\x00hi"), provider.Inbound{Text: "hi"}},

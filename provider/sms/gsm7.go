@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // Escape announces that the next septet belongs to the extension table, 3GPP TS
@@ -232,12 +233,48 @@ func AppendUCS2(dst []byte, s string) []byte {
 // DecodeUCS2 reads UTF-16, high octet first. An unpaired surrogate becomes U+FFFD. An odd number of
 // octets is an error.
 func DecodeUCS2(octets []byte) (string, error) {
+	text, err := DecodeUCS2Part(octets)
+	return JoinParts(text), err
+}
+
+// halves is where DecodeUCS2Part keeps unpaired surrogates: U+D83D becomes U+10D83D, which is for
+// private use, so that whatever stores texts takes it.
+const halves = 0x100000
+
+// DecodeUCS2Part is DecodeUCS2 for a part of a longer text. Some handsets cut a text within a
+// surrogate pair, so it keeps unpaired surrogates for JoinParts.
+func DecodeUCS2Part(octets []byte) (string, error) {
 	if len(octets)%2 != 0 {
 		return "", fmt.Errorf("decode %d octets: %w", len(octets), ErrEncoding)
 	}
-	units := make([]uint16, len(octets)/2)
-	for i := range units {
-		units[i] = binary.BigEndian.Uint16(octets[2*i:])
+	text := make([]rune, 0, len(octets)/2)
+	for len(octets) > 0 {
+		r := rune(binary.BigEndian.Uint16(octets))
+		octets = octets[2:]
+		if utf16.IsSurrogate(r) && len(octets) > 0 {
+			next := rune(binary.BigEndian.Uint16(octets))
+			if pair := utf16.DecodeRune(r, next); pair != utf8.RuneError {
+				r, octets = pair, octets[2:]
+			}
+		}
+		if utf16.IsSurrogate(r) {
+			r += halves
+		}
+		text = append(text, r)
 	}
-	return string(utf16.Decode(units)), nil
+	return string(text), nil
+}
+
+// JoinParts is the text whose adjacent parts make up the argument: two surrogates of a pair become
+// their character, and an unpaired one becomes U+FFFD.
+func JoinParts(parts string) string {
+	units := make([]uint16, 0, len(parts))
+	for _, r := range parts {
+		if kept := r - halves; utf16.IsSurrogate(kept) {
+			units = append(units, uint16(kept))
+		} else {
+			units = utf16.AppendRune(units, r)
+		}
+	}
+	return string(utf16.Decode(units))
 }

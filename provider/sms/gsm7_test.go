@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -161,6 +162,14 @@ func TestUCS2IsBigEndianUTF16(t *testing.T) {
 	}
 	if got, err := sms.DecodeUCS2([]byte{0xD8, 0x3D, 0x00, 'a'}); err != nil || got != "\uFFFDa" {
 		t.Errorf("DecodeUCS2 of a lone surrogate = %q, %v", got, err)
+	}
+	for _, cut := range []int{2, 4, 6} {
+		first, _ := sms.DecodeUCS2Part(want[:cut])
+		rest, err := sms.DecodeUCS2Part(want[cut:])
+		if got := sms.JoinParts(first + rest); err != nil || got != "П😀\uFFFD" ||
+			!utf8.ValidString(first+rest) {
+			t.Errorf("cut at %d: %q and %q are %q, %v", cut, first, rest, got, err)
+		}
 	}
 	if _, err := sms.DecodeUCS2([]byte{0}); !errors.Is(err, sms.ErrEncoding) {
 		t.Errorf("DecodeUCS2 of an odd length: %v, want ErrEncoding", err)
