@@ -146,6 +146,9 @@ type Config struct {
 	// pdu.TagUserMessageRef carries its first 16 bits. Receipts return the key in ReceiptKeyTLV.
 	KeyTLV, ReceiptKeyTLV pdu.Tag
 
+	// NationalUnknown says that subscribers' numbers of type unknown have no country code.
+	NationalUnknown bool
+
 	ReceiptID ReceiptID
 	// ReceiptMeanings overrides what receipts mean, for carriers with their own states and errors.
 	ReceiptMeanings ReceiptMeanings

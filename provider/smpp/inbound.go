@@ -16,7 +16,7 @@ func (c *Config) parseInbound(m *pdu.Message, now time.Time) (provider.Inbound, 
 	if !c.isInbound(m) {
 		return provider.Inbound{}, false
 	}
-	in := provider.Inbound{From: e164(m.Source), To: e164(m.Dest), At: now}
+	in := provider.Inbound{From: c.e164(m.Source), To: c.e164(m.Dest), At: now}
 	if m.ESMClass&pdu.ESMClassTypeMask == pdu.ESMClassDefault {
 		// In an acknowledgement it is the id of our message, so that two answers have the same one.
 		in.Reference = cleanID([]byte(m.TLVs.Text(pdu.TagReceiptedMessageID)))
@@ -48,8 +48,9 @@ func (c *Config) isInbound(m *pdu.Message) bool {
 }
 
 // e164 adds the plus to an international number, recognised by its type or, if the SMSC leaves that
-// open, by its length. Short codes, national numbers and names stay unchanged.
-func e164(a pdu.Address) string {
+// open, by its length, unless Config.NationalUnknown. Short codes, national numbers and names stay
+// unchanged.
+func (c *Config) e164(a pdu.Address) string {
 	number, plus := strings.CutPrefix(a.Addr, "+")
 	if !allDigits(number) {
 		return a.Addr
@@ -60,7 +61,8 @@ func e164(a pdu.Address) string {
 	switch {
 	case plus:
 	case a.TON == tonInternational && len(number) > maxCommonCode:
-	case a.TON == tonUnknown && len(number) > maxShortCode && number[0] != '0':
+	case a.TON == tonUnknown && !c.NationalUnknown && len(number) > maxShortCode &&
+		number[0] != '0':
 	default:
 		return number
 	}

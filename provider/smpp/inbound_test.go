@@ -66,8 +66,18 @@ func TestAddressesGetTheirPlusWhereTheyAreInternational(t *testing.T) {
 		"ACME":          {TON: 5, Addr: "ACME"},
 		"":              {},
 	} {
-		if got := e164(a); got != want {
+		if got := (&Config{}).e164(a); got != want {
 			t.Errorf("%+v is %q, want %q", a, got, want)
+		}
+	}
+	for want, a := range map[string]pdu.Address{
+		"9123456780":    {TON: 0, Addr: "9123456780"},
+		"+447700900127": {TON: 0, Addr: "+447700900127"},
+		"+447700900128": {TON: 0, Addr: "00447700900128"},
+		"+447700900129": {TON: 1, Addr: "447700900129"},
+	} {
+		if got := (&Config{NationalUnknown: true}).e164(a); got != want {
+			t.Errorf("%+v with national numbers is %q, want %q", a, got, want)
 		}
 	}
 }

@@ -57,6 +57,8 @@ import (
 //	key_tlv               parameter that carries our reference of the submission: 0x0204 for 16 bits
 //	                      of it in user_message_reference, another for the whole
 //	receipt_key_tlv       parameter in which receipts return it whole
+//	unknown_ton           international (default) or national: what long numbers of subscribers are
+//	                      whose type is unknown
 //	receipt_id            as_is (default), hex_to_decimal or decimal_to_hex: converts the id of a
 //	                      receipt to that of submit_sm_resp
 //	receipt_id_width      digits with leading zeros; absent: as they come
@@ -113,13 +115,14 @@ func ParseSettings(values map[string]any, readFile func(string) ([]byte, error))
 		Tables: sms.Tables{
 			Locking: readLanguages(r, "shift_locking"), Single: readLanguages(r, "shift_single"),
 		},
-		DefaultCoding: r.Octet("default_coding"),
-		UCS2Coding:    r.Octet("ucs2_coding"),
-		MessageClass:  r.Octet("message_class"),
-		LongMessages:  settings.Choose(r, "long_messages", longMessages),
-		TLVs:          readTLVs(r, "tlvs"),
-		KeyTLV:        readTag(r, "key_tlv"),
-		ReceiptKeyTLV: readTag(r, "receipt_key_tlv"),
+		DefaultCoding:   r.Octet("default_coding"),
+		UCS2Coding:      r.Octet("ucs2_coding"),
+		MessageClass:    r.Octet("message_class"),
+		LongMessages:    settings.Choose(r, "long_messages", longMessages),
+		TLVs:            readTLVs(r, "tlvs"),
+		KeyTLV:          readTag(r, "key_tlv"),
+		ReceiptKeyTLV:   readTag(r, "receipt_key_tlv"),
+		NationalUnknown: settings.Choose(r, "unknown_ton", unknownTONs),
 		ReceiptID: ReceiptID{
 			From:  settings.Choose(r, "receipt_id_from", idSources),
 			Form:  settings.Choose(r, "receipt_id", idForms),
@@ -168,6 +171,7 @@ var (
 	}
 	idCases       = map[string]IDCase{"lower": LowerCase, "upper": UpperCase}
 	idSources     = map[string]IDSource{"any": AnyID, "text": TextID, "parameter": ParameterID}
+	unknownTONs   = map[string]bool{"international": false, "national": true}
 	receiptErrors = map[string]bool{"own": false, "gsm": true}
 	congestions   = map[string]bool{"ignore": false, "honor": true}
 	receipts      = map[string]byte{"none": pdu.ReceiptNone, "final": pdu.ReceiptFinal}

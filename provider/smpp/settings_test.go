@@ -129,7 +129,7 @@ func TestEverySettingOfSubmitsAndReceiptsIsRead(t *testing.T) {
 		"receipt_meanings": map[string]any{
 			"undeliv/012": "absent", "ACCEPTD": "delivered", "/099": "pending",
 		},
-		"receipt_errors": "gsm", "untyped_receipts": true, "congestion": "honor",
+		"unknown_ton": "national", "receipt_errors": "gsm", "untyped_receipts": true, "congestion": "honor",
 		"cancel": "on", "query_after": "1h", "query_rate": 3,
 	})
 	if err != nil {
@@ -168,7 +168,7 @@ func TestEverySettingOfSubmitsAndReceiptsIsRead(t *testing.T) {
 			"UNDELIV/012": {provider.Undelivered, provider.Absent},
 			"ACCEPTD":     {State: provider.Delivered}, "/099": {State: provider.Pending},
 		},
-		GSMErrors: true, UntypedReceipts: true, HonorCongestion: true, Cancel: true,
+		NationalUnknown: true, GSMErrors: true, UntypedReceipts: true, HonorCongestion: true, Cancel: true,
 		QueryAfter: time.Hour, QueryRate: 3,
 	}
 	if diff := cmp.Diff(want, cfg); diff != "" {
