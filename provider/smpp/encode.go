@@ -190,7 +190,8 @@ func (p *plan) encodeSegment(c *call, index int) (err error) {
 	m := &c.submit.Message
 	total, number := byte(len(p.segments)), byte(index+1)
 	if p.way == SAR { // section 5.3.2.22 to 24
-		m.TLVs = append(m.TLVs, pdu.Uint16(pdu.TagSARMsgRefNum, p.reference),
+		// The SMSC writes a header with a wider number into parts that leave no room for it.
+		m.TLVs = append(m.TLVs, pdu.Uint16(pdu.TagSARMsgRefNum, p.reference&0xFF),
 			pdu.Uint8(pdu.TagSARTotalSegments, total), pdu.Uint8(pdu.TagSARSegmentSeqnum, number))
 	} else {
 		c.text = p.appendHeader(c.text, m, number)

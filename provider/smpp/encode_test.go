@@ -133,7 +133,7 @@ func TestEachWayOfConcatenationHasItsHeader(t *testing.T) {
 	}
 	sar := frames(t, Config{LongMessages: SAR}, s)[1].TLVs
 	want := pdu.TLVs{
-		pdu.Uint16(pdu.TagSARMsgRefNum, 0x1234), pdu.Uint8(pdu.TagSARTotalSegments, 2),
+		pdu.Uint16(pdu.TagSARMsgRefNum, 0x34), pdu.Uint8(pdu.TagSARTotalSegments, 2),
 		pdu.Uint8(pdu.TagSARSegmentSeqnum, 2),
 	}
 	if diff := cmp.Diff(want, sar); diff != "" {
