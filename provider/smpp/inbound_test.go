@@ -145,7 +145,7 @@ func TestReceiptsAndAcknowledgementsAreNoInboundMessages(t *testing.T) {
 		"receipt":        textReceipt("id:7F stat:DELIVRD"),
 		"unnamed":        textReceipt("stat:DELIVRD"),
 		"intermediate":   {ESMClass: pdu.ESMClassIntermediate},
-		"of the handset": {ESMClass: 0x08, ShortMessage: []byte("received")},
+		"of the handset": {ESMClass: pdu.ESMClassHandsetAck, ShortMessage: []byte("received")},
 		"no esm_class": {
 			TLVs: pdu.TLVs{
 				pdu.CString(pdu.TagReceiptedMessageID, "7F"), pdu.Uint8(pdu.TagMessageState, 2),

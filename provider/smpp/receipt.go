@@ -22,14 +22,16 @@ const (
 )
 
 // parseReceipt reads the receipt in a deliver_sm or data_sm; false if it is none. A receipt whose
-// message cannot be identified has neither Reference nor Key; the caller counts it.
+// message cannot be identified has neither Reference nor Key; the caller counts it. So is an
+// acknowledgement of a handset that is no receipt, because a carrier may have meant one.
 // The parameters receipted_message_id and message_state (sections 5.3.2.12 and 5.3.2.35) have
 // priority. The rest is read from the text, whose format appendix B only suggests: keys in any case
 // and order, any of them missing.
 func (c *Config) parseReceipt(m *pdu.Message, now time.Time) (provider.Receipt, bool) {
 	text := receiptText(m)
 	if !c.carriesReceipt(m, text) {
-		return provider.Receipt{}, false
+		acknowledged := m.ESMClass&pdu.ESMClassTypeMask == pdu.ESMClassHandsetAck
+		return provider.Receipt{At: now}, acknowledged
 	}
 	state := safeReceiptWord(receiptField(text, "stat"))
 	if len(state) == 1 && state[0] <= '9' {
@@ -65,14 +67,14 @@ func stateWord(value uint16) string {
 }
 
 // carriesReceipt recognises a receipt by the message type in esm_class (section 5.2.12). Some SMSCs
-// leave it at "default" and only name the message and its state, or not even that: see
-// Config.UntypedReceipts. Others put a message id into the messages of subscribers, too, which have
-// no state.
+// leave it at "default", or take that of a handset, and only name the message and its state, or not
+// even that: see Config.UntypedReceipts. Others put a message id into the messages of subscribers,
+// too, which have no state.
 func (c *Config) carriesReceipt(m *pdu.Message, text []byte) bool {
 	switch m.ESMClass & pdu.ESMClassTypeMask {
 	case pdu.ESMClassReceipt, pdu.ESMClassIntermediate:
 		return true
-	case pdu.ESMClassDefault:
+	case pdu.ESMClassDefault, pdu.ESMClassHandsetAck:
 		_, stated := m.TLVs.Get(pdu.TagMessageState)
 		return named(m) && (stated || receiptField(text, "stat") != nil) ||
 			c.UntypedReceipts && readsAsReceipt(text)

@@ -112,6 +112,14 @@ func TestReceiptsAreReadInTheirRealLifeVariants(t *testing.T) {
 		"no esm_class": {
 			named(pdu.Message{}, id, state(2)), "abc-7", provider.Delivered, "DELIVRD",
 		},
+		"of the handset": {
+			named(pdu.Message{ESMClass: pdu.ESMClassHandsetAck}, id, state(2)), "abc-7", provider.Delivered,
+			"DELIVRD",
+		},
+		"of the handset, in text": {
+			named(pdu.Message{ESMClass: pdu.ESMClassHandsetAck, ShortMessage: []byte(full)}, id), "abc-7",
+			provider.Delivered, "DELIVRD/000",
+		},
 		"other bits": {
 			pdu.Message{
 				ESMClass: pdu.ESMClassReceipt | pdu.ESMClassUDHI | 3, ShortMessage: []byte(full),
@@ -168,6 +176,9 @@ func TestAReceiptWithoutMessageIDHasNoReference(t *testing.T) {
 		"a binary id":       textReceipt("id:\x01\xff stat:DELIVRD"),
 		"an endless id":     textReceipt("id:" + strings.Repeat("7", maxReference+1)),
 		"an id in the text": textReceipt("stat:DELIVRD text:id:7F"),
+		"of the handset, without parameters": {
+			ESMClass: pdu.ESMClassHandsetAck, ShortMessage: []byte("id:7F stat:DELIVRD err:000"),
+		},
 		"UCS-2": {
 			ESMClass: pdu.ESMClassReceipt, DataCoding: pdu.CodingUCS2,
 			ShortMessage: []byte("\x00i\x00d\x00:\x007\x00F"),

@@ -9,6 +9,7 @@ import (
 const (
 	ESMClassDefault      byte = 0x00
 	ESMClassReceipt      byte = 0x04 // deliver_sm carries an SMSC delivery receipt
+	ESMClassHandsetAck   byte = 0x08 // deliver_sm carries a handset's automatic acknowledgement
 	ESMClassUserAck      byte = 0x10 // deliver_sm carries a subscriber's manual acknowledgement
 	ESMClassIntermediate byte = 0x20 // deliver_sm carries an intermediate notification
 	ESMClassUDHI         byte = 0x40 // short_message starts with a user data header
