@@ -199,6 +199,13 @@ func (c *Config) sourceBy(r *SourceRule, from string) (pdu.Address, error) {
 	return a, err
 }
 
+// Writes reports whether the channel can write a sender, empty for none, on a message to a number.
+// It cannot write names with characters outside of ASCII.
+func (c *Config) Writes(from, to string) bool {
+	_, err := c.sourceBy(c.sourceRule(from, to), from)
+	return err == nil
+}
+
 // fits reports whether the rule applies to that sender.
 func (r *SourceRule) fits(from string) bool {
 	switch r.Kind {

@@ -17,7 +17,28 @@ import (
 // the machines where dispatchers run. File names outside of every secrets folder are reported.
 func CheckChannels(name string, doc *config.Routing) error {
 	return errors.Join(checkChannels(name, doc.Channels, checkUnread),
-		checkTokens(name, doc.Routes))
+		checkSenders(name, doc.Channels), checkTokens(name, doc.Routes))
+}
+
+// checkSenders reports senders that the document puts on messages and that the channel's adapter
+// cannot write.
+func checkSenders(document string, channels []config.Channel) error {
+	var problems []error
+	for i := range channels {
+		var c decide.Channel
+		adapt(&channels[i], &c)
+		check := func(key, sender string) {
+			if c.Writes != nil && !c.Writes(sender, "") {
+				problems = append(problems, fmt.Errorf("%s: channels.%s.senders.%s: SMPP cannot send "+
+					"this sender; write a name of ASCII characters", document, channels[i].Name, key))
+			}
+		}
+		check("default", channels[i].Senders.Default)
+		for k := range channels[i].Senders.Rules {
+			check(fmt.Sprintf("rules[%d].from", k), channels[i].Senders.Rules[k].From)
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // checkTokens reports scoring functions whose token file is outside of every secrets folder.

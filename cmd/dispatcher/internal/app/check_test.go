@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -48,6 +49,23 @@ func TestSettingsAreCheckedWithoutTheFilesTheyName(t *testing.T) {
 			t.Errorf("%s: got error %v", name, err)
 		case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
 			t.Errorf("%s: %v, want %s", name, err, tc.want)
+		}
+	}
+}
+
+// TestASenderThatSMPPCannotWriteIsAFaultOfTheDocument unless a rule of the channel replaces it.
+func TestASenderThatSMPPCannotWriteIsAFaultOfTheDocument(t *testing.T) {
+	t.Parallel()
+	for settings, want := range map[string]string{
+		`window: 1}, senders: {default: ACME`:   "",
+		`window: 1}, senders: {default: Müller`: "routing.yaml: channels.b.senders.default: ",
+		`window: 1}, senders: {rules: [{country: de, from: Müller}]`: "routing.yaml: " +
+			"channels.b.senders.rules[0].from: ",
+		`source_rules: [{sender: Müller, from: ACME}]}, senders: {default: Müller`: "",
+	} {
+		err := CheckChannels("routing.yaml", versionOf(t, remote(settings), ""))
+		if want == "" && err != nil || want != "" && !strings.HasPrefix(fmt.Sprint(err), want) {
+			t.Errorf("%s: %v, want %q", settings, err, want)
 		}
 	}
 }

@@ -39,12 +39,14 @@ func Awaits(c *config.Channel) time.Duration {
 }
 
 // adapt fills in what the pipeline must know of a channel's adapter: how many submits it can have
-// in flight, which its windows or connections limit, and how it splits texts.
+// in flight, which its windows or connections limit, how it splits texts, and which senders it can
+// write.
 func adapt(channel *config.Channel, out *decide.Channel) {
 	out.Concurrency, out.Segments, out.Cut = sandboxWindow, nil, nil
 	switch {
 	case channel.Provider == "sandbox":
 		out.Cut = cutter(channel, smpp.Config{}) // no setting of a sandbox changes it
+		out.Writes = new(smpp.Config).Writes
 		return
 	case Webbed(channel.Provider):
 		out.Concurrency, out.Segments = web.Concurrency(channel.Settings), counter(channel.Provider)
@@ -55,7 +57,7 @@ func adapt(channel *config.Channel, out *decide.Channel) {
 		return // connect reports what is wrong with them
 	}
 	out.Concurrency = max(cfg.Binds, 1) * cmp.Or(cfg.Window, smpp.DefaultWindow)
-	out.Cut = cutter(channel, cfg)
+	out.Cut, out.Writes = cutter(channel, cfg), cfg.Writes
 	if cfg.Alphabet != smpp.GSM7 || cfg.LongMessages == smpp.UDH16 || !cfg.Tables.None() {
 		out.Segments = cfg.Segments
 	}

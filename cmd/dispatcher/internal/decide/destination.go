@@ -65,7 +65,7 @@ func (r *Routing) lookForCountries() countryUse {
 	return unused
 }
 
-// refuses reports whether a channel may not carry the message's sender.
+// refuses reports whether a channel may not or cannot carry the message's sender.
 func (t *Task) refuses(ch *Channel) bool {
 	_, ok := t.sender(ch)
 	return !ok
@@ -77,10 +77,11 @@ func (t *Task) replaces(ch *Channel) bool {
 	return ok && t.msg.From != "" && sender != t.msg.From
 }
 
-// sender is the sender with which a channel sends the message; false when the channel may not carry
-// the message's sender.
+// sender is the sender with which a channel sends the message; false when the channel may not or
+// cannot carry the message's sender.
 func (t *Task) sender(ch *Channel) (sender string, ok bool) {
-	return ch.Senders.For(t.msg.From, t.to.Country)
+	sender, ok = ch.Senders.For(t.msg.From, t.to.Country)
+	return sender, ok && (ch.Writes == nil || ch.Writes(sender, t.to.Number))
 }
 
 // excludes is why nothing may be sent to the number of a task on any route; nil when it may.

@@ -249,6 +249,21 @@ func TestAChannelThatMayNotCarryTheSenderIsPassedOver(t *testing.T) {
 	}
 }
 
+// TestAChannelThatCannotWriteTheSenderIsPassedOver as one that may not carry it.
+func TestAChannelThatCannotWriteTheSenderIsPassedOver(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.routing.Channels[0].Writes = func(from, to string) bool {
+		return from != "Müller" || to != "+447700900123"
+	}
+	task := w.task("a")
+	task.msg.From, task.to.Number = "Müller", "+447700900123"
+	d := w.decide(task)
+	if got := rankingOf(t, d.Attempt.Ranking); d.Attempt.Channel == "a" || got[0] != "a:sender" {
+		t.Errorf("channel %s, ranking %v", d.Attempt.Channel, got)
+	}
+}
+
 func TestTheSubmissionHasTheChannelsSenderAndText(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)

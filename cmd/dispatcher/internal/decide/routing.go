@@ -59,6 +59,9 @@ type Channel struct {
 	// Substitute replaces look-alikes of characters that this channel's alphabets lack, on routes that
 	// ask for it; nil does so for the GSM alphabet.
 	Substitute func(text string) string
+	// Writes reports whether the adapter can write a sender on messages to a number; nil if it can
+	// write every sender.
+	Writes func(from, to string) bool
 	// Account identifies the kind and the settings of the channel: while it is equal, the provider
 	// behind the channel is the same. It is empty while that is not certain.
 	Account string
