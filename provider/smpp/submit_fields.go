@@ -147,8 +147,8 @@ func keyOf(tlvs pdu.TLVs, tag pdu.Tag) string {
 	return string(value)
 }
 
-// validityPeriod writes when the message expires. An absolute time is the database's, a relative one
-// counts on this process's clock.
+// validityPeriod writes when the message expires. An absolute time is the database's, a relative
+// one counts on this process's clock.
 func (c *Config) validityPeriod(s *provider.Submission, now time.Time) (string, error) {
 	longest, ends := c.longestValidity(), s.Ends()
 	if ends.IsZero() {

@@ -137,8 +137,9 @@ func concatReference(id string) uint16 {
 
 // setExpectedReceipts sets how many receipts are expected for an attempt, and whether parts of its
 // message will certainly never arrive. For an answered attempt the answer tells both. For an
-// unanswered one they follow from the result, or from what was submitted and whether each part has a
-// receipt. One part with one reference is the ledger's default and sets nothing.
+// unanswered one they follow from the result, or else from what was submitted and from whether the
+// provider sends a receipt per part. One part with one reference is the ledger's default and sets
+// nothing.
 func setExpectedReceipts(a *Attempt, res *provider.Result, s *ledger.Settlement) {
 	switch {
 	case len(res.Parts) > 0:
