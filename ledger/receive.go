@@ -62,6 +62,21 @@ func (s *Receipts) WithKey(ctx context.Context, seqs []int64) ([]int64, error) {
 	return proved, wrap("look for receipts with a key", err)
 }
 
+// Reported returns those references of a channel that have a final receipt.
+func (s *Receipts) Reported(
+	ctx context.Context, channel string, references []string,
+) ([]string, error) {
+	r, err := s.reports.Query(ctx, `
+		select reference from dispatcher.receipts
+		where channel = $1 and reference = any($2) and state in ('delivered', 'undelivered')`,
+		channel, references)
+	if err != nil {
+		return nil, wrap("look for receipts", err)
+	}
+	reported, err := pgx.CollectRows(r, pgx.RowTo[string])
+	return reported, wrap("look for receipts", err)
+}
+
 // receive records one batch.
 func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, error) {
 	folded := fold(receipts)

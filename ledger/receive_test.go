@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -108,6 +109,22 @@ func TestAReceiptEndsItsMessage(t *testing.T) {
 	}
 	if got := see(story); got != "delivered accepted delivered delivered at | delivered a 1  delivered" {
 		t.Error(got)
+	}
+}
+
+func TestReportedNamesWhatHasAFinalReceipt(t *testing.T) {
+	t.Parallel()
+	l, m, _ := one(t)
+	settleAll(t, l, expecting(m, "waits"))
+	elsewhere := receipt("elsewhere", provider.Delivered)
+	elsewhere.Channel = "b"
+	receive(t, l, receipt("moves", provider.Pending), receipt("arrived", provider.Delivered),
+		receipt("lost", provider.Undelivered), elsewhere)
+	got, err := l.Receipts.Reported(t.Context(), "a",
+		[]string{"waits", "moves", "arrived", "lost", "elsewhere", "never seen"})
+	slices.Sort(got)
+	if err != nil || !slices.Equal(got, []string{"arrived", "lost"}) {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 

@@ -168,6 +168,10 @@ type Config struct {
 	// while a window has a free slot.
 	QueryAfter time.Duration
 	QueryRate  int
+	// Reported, if set, returns which of about 500 references have their final receipt. They are not
+	// queried: an SMSC may send a receipt over the bind of another process. After an error it is
+	// called again.
+	Reported func(ctx context.Context, references []string) ([]string, error)
 
 	// Outcomes overrides the meaning of a command_status, for codes that a vendor defines or uses
 	// differently, regardless of the sender. Accepted is not allowed.

@@ -235,6 +235,46 @@ func TestReceiptQueriesKeepTheirRate(t *testing.T) {
 	}
 }
 
+// TestMessagesThatAnotherProcessGotTheReceiptOfAreNotQueried: nor any while that cannot be known.
+func TestMessagesThatAnotherProcessGotTheReceiptOfAreNotQueried(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const messages = 2 * reportedBatch // a second apart, so that they are two batches
+		var calls, left atomic.Int64
+		queried := make(chan string, messages)
+		cfg := Config{
+			QueryAfter: time.Minute, QueryRate: maxRate, Window: messages,
+			OnReceipt: atOnce(func(r provider.Receipt) bool { queried <- r.Reference; return true }),
+			Reported: func(_ context.Context, references []string) ([]string, error) {
+				if calls.Add(1) <= 5 {
+					return nil, errors.New("no database")
+				}
+				left.Add(1)
+				return references[1:], nil
+			},
+		}
+		srv, c := startPiped(t, smpptest.Behaviour{
+			Queries: true, QueryState: func(smpptest.Submit) string { return "DELIVRD" },
+		}, cfg)
+		for range 2 {
+			<-time.After(time.Second)
+			if n := tally(sendMany(c, reportedBatch, 1))[provider.Accepted]; n != reportedBatch {
+				t.Fatalf("%d were accepted", n)
+			}
+		}
+		<-time.After(time.Minute + 3500*time.Millisecond)
+		if n := srv.Stats().Queries; n != 0 || calls.Load() != 5 {
+			t.Errorf("%d queries and %d calls without a database", n, calls.Load())
+		}
+		<-time.After(2 * time.Minute)
+		if n := srv.Stats().Queries; n != 2 || left.Load() != 2 || len(queried) != 2 {
+			t.Errorf("%d queries after %d good calls, want one for each of 2 batches", n, left.Load())
+		}
+		closeIn(t, c)
+		srv.Close()
+	})
+}
+
 // TestReceiptQueriesUseFreeSlotsOnly: submits fill the window for two minutes.
 func TestReceiptQueriesUseFreeSlotsOnly(t *testing.T) {
 	t.Parallel()

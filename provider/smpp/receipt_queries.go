@@ -17,17 +17,23 @@ const (
 	maxAwaited = 100_000
 	// maxQueries is how often one message is queried.
 	maxQueries = 3
+	// reportedBatch is how many references one call of Config.Reported has, and a few more if several
+	// are due at the same time; reportedPause is when it is called again after an error.
+	reportedBatch, reportedPause = 500, time.Second
 )
 
 // receiptQueries sends query_sm for messages whose receipt does not come, see Config.QueryAfter.
 // The list is in memory only: it recovers receipts that a carrier lost, but not those that came
-// while this process was restarted.
+// while this process was restarted or reopened the channel.
 type receiptQueries struct {
 	after     time.Duration
 	pace      time.Duration // between two queries
 	query     func(ctx context.Context, id string, source pdu.Address) (provider.Receipt, error)
 	onReceipt func(r provider.Receipt, answer func(taken bool)) // Config.OnReceipt
-	wake      chan struct{}                                     // capacity 1
+	reported  func(ctx context.Context, references []string) ([]string, error)
+	wake      chan struct{} // capacity 1
+	// checked is the due time up to which reported was called; only run uses it.
+	checked time.Time
 
 	mu        sync.Mutex
 	postponed *awaitedReceipt  // due, but not queried yet; guarded by mu
@@ -47,7 +53,7 @@ func newReceiptQueries(c *Client) *receiptQueries {
 	return &receiptQueries{
 		after: c.cfg.QueryAfter,
 		pace:  time.Second / time.Duration(cmp.Or(c.cfg.QueryRate, DefaultQueryRate)),
-		query: c.query, onReceipt: c.cfg.OnReceipt,
+		query: c.query, onReceipt: c.cfg.OnReceipt, reported: c.cfg.Reported,
 		wake: make(chan struct{}, 1), open: make(map[string]bool),
 	}
 }
@@ -95,7 +101,14 @@ func (q *receiptQueries) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		r, wait := q.next(time.Now())
+		now := time.Now()
+		if q.forgetReported(ctx, now) != nil {
+			if !pause(ctx, reportedPause) {
+				return
+			}
+			continue
+		}
+		r, wait := q.next(now)
 		if wait == 0 {
 			q.ask(ctx, r)
 			if !pause(ctx, q.pace) {
@@ -111,6 +124,44 @@ func (q *receiptQueries) run(ctx context.Context) {
 		case <-timer.C:
 		}
 	}
+}
+
+// forgetReported removes those of the next due messages whose final receipt another process got.
+func (q *receiptQueries) forgetReported(ctx context.Context, now time.Time) error {
+	if q.reported == nil {
+		return nil
+	}
+	references, last := q.unchecked(now)
+	if len(references) == 0 {
+		return nil
+	}
+	reported, err := q.reported(ctx, references)
+	if err != nil {
+		return err
+	}
+	for _, reference := range reported {
+		q.received(reference)
+	}
+	q.checked = last
+	return nil
+}
+
+// unchecked returns the next messages that are due, and when the last of them was, unless the first
+// one has been checked. All that were due at the same time as the last one belong to them.
+func (q *receiptQueries) unchecked(now time.Time) (references []string, last time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, r := range q.queue {
+		if !q.open[r.reference] {
+			continue
+		}
+		if r.due.After(now) || !r.due.After(q.checked) ||
+			len(references) >= reportedBatch && r.due.After(last) {
+			break
+		}
+		references, last = append(references, r.reference), r.due
+	}
+	return references, last
 }
 
 // next returns the message that is due, or how long to wait for one.

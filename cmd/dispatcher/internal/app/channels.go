@@ -60,6 +60,9 @@ func counter(provider string) func(text string) int {
 // sandboxWindow is the window size of a channel to a sandbox carrier.
 const sandboxWindow = 200
 
+// reportedTimeout is how long the ledger may take to say which messages have a final receipt.
+const reportedTimeout = 10 * time.Second
+
 // connector opens channels by their part of the routing document.
 type connector struct {
 	secrets  *config.SecretsFolder // for the files that settings name
@@ -71,6 +74,8 @@ type connector struct {
 	receipt func(channel string, r provider.Receipt, answer func(taken bool))
 	// proof takes late responses; see smpp.Config.OnLate.
 	proof func(channel string, r provider.Receipt)
+	// reported returns which references of a channel have a final receipt; may be nil.
+	reported func(ctx context.Context, channel string, references []string) ([]string, error)
 	// sendTimeout is the pipeline's timeout of a send.
 	sendTimeout time.Duration
 	// callback returns the address that the provider of a channel is to call; see App.callback.
@@ -138,6 +143,13 @@ func (c *connector) smpp(
 	}
 	// A late response counts whether or not receipts are expected.
 	cfg.OnLate = func(r provider.Receipt) { c.proof(channel.Name, r) }
+	if c.reported != nil {
+		cfg.Reported = func(ctx context.Context, references []string) ([]string, error) {
+			ctx, cancel := context.WithTimeout(ctx, reportedTimeout)
+			defer cancel()
+			return c.reported(ctx, channel.Name, references)
+		}
+	}
 	if c.inbound != nil {
 		cfg.OnInbound = func(in provider.Inbound) bool { return c.inbound(channel.Name, in) }
 	}

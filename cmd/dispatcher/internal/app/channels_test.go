@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +17,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/sandbox"
 	"dispatcher/config"
+	"dispatcher/config/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp/smpptest"
 	"dispatcher/provider/web"
@@ -93,6 +95,40 @@ func TestASettingThatIsIgnoredIsLogged(t *testing.T) {
 		if got := strings.Contains(log.String(), "validity has no effect"); got != logged {
 			t.Errorf("%q: logged %q", more, &log)
 		}
+	}
+}
+
+// TestAChannelAsksForItsOwnReceiptsBeforeItQueries: the ledger knows those that other processes
+// got.
+func TestAChannelAsksForItsOwnReceiptsBeforeItQueries(t *testing.T) {
+	t.Parallel()
+	carrier, err := smpptest.Start(smpptest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(carrier.Close)
+	asked := make(chan string, 1)
+	channel := channelOf(t, carrier.Addr(), ", query_after: 20ms")
+	opened, err := (&connector{
+		log: zerolog.Nop(),
+		reported: func(_ context.Context, name string, references []string) ([]string, error) {
+			asked <- name + " " + strings.Join(references, " ")
+			return references, nil
+		},
+	}).adapter(channel, newChannelHealth(channel.Name, zerolog.Nop(), nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = opened.Close(t.Context()) })
+	var sent provider.Result
+	tier.Eventually(t, "the channel is bound", func() bool {
+		sent = opened.Send(t.Context(), provider.Submission{
+			ID: "m", Attempt: 1, To: "+447700900123", From: "ACME", Text: "hello",
+		})
+		return sent.Outcome == provider.Accepted
+	})
+	if got := <-asked; got != "a "+sent.Reference {
+		t.Errorf("asked for %q, want the receipt of %s on channel a", got, sent.Reference)
 	}
 }
 

@@ -36,6 +36,7 @@ func (a *App) openRouting(ctx context.Context) error {
 		connections: connections{connector: connector{
 			secrets: s.Secrets(), log: a.log, outages: a.outages, breakers: breakers,
 			sandbox: sandbox, receipt: batcher.Take, proof: batcher.Keep,
+			reported: a.ledger.Receipts.Reported,
 			callback: a.callback, sendTimeout: s.SendTimeout,
 		}},
 	}
