@@ -40,7 +40,7 @@ func serveConsole(
 		}
 		pages, err := consolepages.New(consolepages.Config{
 			Gate: gate, Ledger: l, Keys: opts.Keys, Secret: opts.Keys[0][:], Once: once,
-			DeadAfter: opts.Settings.DeadAfter, Version: opts.Version, Log: opts.Log,
+			DeadAfter: opts.Settings.DeadAfter, Log: opts.Log,
 			Region: region, AllowUnknown: opts.Settings.AllowUnknownFields, Publish: intake.PublishOne,
 			ReportCSV: reportCSV,
 		})

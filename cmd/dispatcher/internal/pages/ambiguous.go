@@ -18,7 +18,6 @@ type ambiguousPage struct {
 	Ended          bool   // those that stayed unknown are listed too
 	Later          string // link to the next page of Open; empty on the last one
 	Contradictions []ledger.ContradictionRecord
-	Version        int64
 	Dead           []ledger.DeadRecord
 	Older          string   // link to the next page of Dead; empty on the last one
 	DeadReasons    []string // of those that were not replayed
@@ -30,11 +29,7 @@ type ambiguousLine struct {
 }
 
 func (s *Server) ambiguous(w http.ResponseWriter, r *request) error {
-	current, err := s.cfg.Ledger.Routing.Current(r.Context())
-	if err != nil {
-		return err
-	}
-	p := &ambiguousPage{Version: current.Version, Ended: r.URL.Query().Get("all") == "1"}
+	p := &ambiguousPage{Ended: r.URL.Query().Get("all") == "1"}
 	if err := s.listAmbiguous(r, p); err != nil {
 		return err
 	}

@@ -12,13 +12,12 @@ import (
 
 // effectPage shows what other weights of a route would change.
 type effectPage struct {
-	Route     string
-	Changed   bool
-	Size, Was uint64 // how many draws there are, now and before
-	Rows      []*effectRow
-	Before    template.HTML
-	After     template.HTML
-	Rate      float64 // recent messages a second on the route
+	Route   string
+	Changed bool
+	Size    uint64 // how many draws there are
+	Rows    []*effectRow
+	Before  template.HTML
+	After   template.HTML
 	// Cost is what 1000 segments cost at the default prices with the new weights, CostBefore with the
 	// present ones. Both are empty when a channel has no price, or currencies differ.
 	Cost, CostBefore string
@@ -49,14 +48,16 @@ func effectOf(now *snapshot, before, after *config.Route) (*effectPage, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &effectPage{Route: after.Name, Size: is.Size, Was: was.Size, Rate: routeRate(now, after.Name)}
-	p.Before, p.After = intervalBar(was), intervalBar(is)
+	p := &effectPage{
+		Route: after.Name, Size: is.Size, Before: intervalBar(was), After: intervalBar(is),
+	}
+	messages := routeRate(now, after.Name)
 	old := map[string]report.IntervalPreview{}
 	for _, iv := range was.Intervals {
 		old[iv.Channel] = iv
 	}
 	for i, iv := range is.Intervals {
-		row := newEffectRow(now, p.Rate, old[iv.Channel], iv)
+		row := newEffectRow(now, messages, old[iv.Channel], iv)
 		row.Index = i % len(series)
 		p.Rows = append(p.Rows, &row)
 		p.Changed = p.Changed || changedShare(old[iv.Channel].Share, iv.Share)

@@ -39,11 +39,9 @@ type versionLine struct {
 // versionPage compares a version with the one in force, and offers to roll back to it.
 type versionPage struct {
 	versionLine
-	Current int64
-	// Since are the changes from this version to the one in force.
-	Since []control.Line
-	Lines []diffLine
-	Back  []control.Line // what a rollback would change; Lines are the same in the texts
+	InForce int64 // the number of the version in force
+	Lines   []diffLine
+	Back    []control.Line // what a rollback would change; Lines are the same in the texts
 }
 
 // diffLine is a line of a diff, with its CSS class.
@@ -119,7 +117,7 @@ func (s *Server) version(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	p := &versionPage{versionLine: newVersionLine(&lines[0]), Current: current.Version}
+	p := &versionPage{versionLine: newVersionLine(&lines[0]), InForce: current.Version}
 	then, err := control.StoredRouting(&v)
 	if err != nil {
 		return err
@@ -128,7 +126,7 @@ func (s *Server) version(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	p.Since, p.Back = control.VersionDiff(then, now), control.VersionDiff(now, then)
+	p.Back = control.VersionDiff(now, then)
 	p.Lines = diffLines(udiff.Unified(control.VersionName(current.Version),
 		control.VersionName(v.Version), current.Document, v.Document))
 	return s.show(w, r, "version", "Routing version "+strconv.FormatInt(v.Version, 10), p)

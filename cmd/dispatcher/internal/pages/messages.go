@@ -19,7 +19,6 @@ import (
 // messagePage is one message: its explanation and its timeline.
 type messagePage struct {
 	*report.Explanation
-	Version  int64 // of the routing in force; forms send it
 	Timeline []timelineEntry
 	// Cancellable is whether it can be cancelled: it has not left.
 	Cancellable bool
@@ -96,11 +95,7 @@ func (s *Server) message(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	current, err := s.cfg.Ledger.Routing.Current(r.Context())
-	if err != nil {
-		return err
-	}
-	p := &messagePage{Explanation: e, Version: current.Version, Timeline: timeline(e)}
+	p := &messagePage{Explanation: e, Timeline: timeline(e)}
 	switch ledger.State(e.State) {
 	case ledger.Scheduled, ledger.Waiting, ledger.Retry:
 		p.Cancellable = true

@@ -30,7 +30,6 @@ type routeNow struct {
 	Rules      []string // sentences
 	Fallback   string
 	Paused     bool
-	Messages   int64 // received
 	Channels   []channelNow
 	Ramp       *rampNow
 }
@@ -106,7 +105,6 @@ func routeOf(now *snapshot, route *config.Route) routeNow {
 	for _, c := range now.carried[route.Name] {
 		drawn, accepted = drawn+c.FirstChoice, accepted+c.Accepted
 	}
-	out.Messages = drawn
 	for _, name := range route.Channels {
 		c := channelNow{Name: name}
 		for _, w := range route.Weights {

@@ -38,7 +38,6 @@ type Config struct {
 	Once *Once
 	// DeadAfter is how long an instance is silent before it counts as gone.
 	DeadAfter time.Duration
-	Version   string
 	Log       zerolog.Logger
 	// Publish writes replayed dead records and test messages to their topics.
 	Publish      control.Publish

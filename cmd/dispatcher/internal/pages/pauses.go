@@ -11,7 +11,6 @@ import (
 // pausesPage shows what is paused, and what can be paused.
 type pausesPage struct {
 	Version int64
-	Paused  config.Paused
 	Items   []pauseItem
 	Cancel  cancelForm
 }
@@ -49,7 +48,7 @@ func (s *Server) showPauses(
 	if err != nil {
 		return err
 	}
-	p := &pausesPage{Version: now.version.Version, Paused: now.doc.Paused, Cancel: *form}
+	p := &pausesPage{Version: now.version.Version, Cancel: *form}
 	p.Items = append(p.Items, pauseItem{"all", "everything", now.doc.Paused.All})
 	for _, name := range now.doc.LaneNames() {
 		p.Items = append(p.Items, pauseItem{"lane", name, slices.Contains(now.doc.Paused.Lanes, name)})

@@ -58,15 +58,13 @@ func parseTemplates() (templates, error) {
 
 // shown is the data of every template.
 type shown struct {
-	Title   string
-	Page    string
-	Tab     string // the page of the navigation that it belongs to
-	Version string
-	Who     *access.Principal // nil on the login form
-	CSRF    string
-	Notice  string // of what was done; empty for none
-	Live    string // the stream that keeps the page up to date; empty for none
-	V       any    // the data of the page itself
+	Title  string
+	Tab    string            // the page of the navigation that it belongs to
+	Who    *access.Principal // nil on the login form
+	CSRF   string
+	Notice string // of what was done; empty for none
+	Live   string // the stream that keeps the page up to date; empty for none
+	V      any    // the data of the page itself
 }
 
 // May reports whether the user's role allows an action, given by its name.
@@ -87,7 +85,7 @@ var tabs = map[string]string{
 }
 
 func (s *Server) shown(r *request, page, title string, value any) *shown {
-	p := &shown{Title: title, Page: page, Tab: page, Version: s.cfg.Version, V: value}
+	p := &shown{Title: title, Tab: page, V: value}
 	if tab := tabs[page]; tab != "" {
 		p.Tab = tab
 	}

@@ -14,7 +14,6 @@ import (
 // routesPage lists the routes with their figures.
 type routesPage struct {
 	Version ledger.RoutingVersion
-	Since   time.Time
 	Routes  []routeNow
 }
 
@@ -61,7 +60,7 @@ func (s *Server) routesNow(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &routesPage{now.version, now.status.Since, routesOf(now)}, nil
+	return &routesPage{now.version, routesOf(now)}, nil
 }
 
 func (s *Server) route(w http.ResponseWriter, r *request) error {

@@ -180,7 +180,7 @@ func (s *Server) steerRamp(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	by.Expect = nil // the ramp may have made a new version since the page was shown
+	// The form sends no version: the ramp may have made a new one since the page was shown.
 	draft, err := control.Begin(r.Context(), s.cfg.Ledger, nil, *by)
 	if err != nil {
 		return err
