@@ -1,11 +1,9 @@
 package config
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/big"
-	"strings"
 
 	"dispatcher/selector"
 )
@@ -102,7 +100,7 @@ func (r *Route) lower(weights map[string]selector.Weight) {
 	}
 	for i := range r.Weights {
 		w := &r.Weights[i]
-		if effective, ok := weights[w.Channel]; ok && compareWeights(effective, w.Configured) < 0 {
+		if effective, ok := weights[w.Channel]; ok && effective.Less(w.Configured) {
 			w.Weight = effective
 		}
 	}
@@ -112,18 +110,6 @@ func (r *Route) lower(weights map[string]selector.Weight) {
 	for i := range r.Weights {
 		r.Weights[i].Weight = r.Weights[i].Configured
 	}
-}
-
-// compareWeights compares exact decimals. It can compare their shortest texts, which have neither
-// leading zeros nor zeros at the end of the fraction.
-func compareWeights(a, b selector.Weight) int {
-	wholeA, fractionA, _ := strings.Cut(a.String(), ".")
-	wholeB, fractionB, _ := strings.Cut(b.String(), ".")
-	return cmp.Or(
-		cmp.Compare(len(wholeA), len(wholeB)),
-		strings.Compare(wholeA, wholeB),
-		strings.Compare(fractionA, fractionB),
-	)
 }
 
 // KeepEffects are the effects that remain when the document of after replaces the document of
@@ -157,74 +143,34 @@ func KeepEffects(before, after *Routing) Effects {
 func (r *Route) keepLowered(before *Route) map[string]selector.Weight {
 	left := map[string]*big.Rat{} // effective weights as fractions of the configured ones
 	for _, w := range before.Weights {
-		if compareWeights(w.Weight, w.Configured) < 0 {
-			left[w.Channel] = new(big.Rat).Quo(fraction(w.Weight), fraction(w.Configured))
+		if w.Weight.Less(w.Configured) {
+			left[w.Channel] = new(big.Rat).Quo(w.Weight.Rat(), w.Configured.Rat())
 		}
 	}
 	if len(left) == 0 {
 		return nil
 	}
-	places := r.places()
+	sum := new(big.Rat) // no effective weight is above the configured one
+	for _, w := range r.Weights {
+		sum.Add(sum, w.Configured.Rat())
+	}
+	places := selector.Places(selector.MaxDecimals, sum)
+	least := big.NewRat(int64(r.Health.Floor), 100)
 	out := map[string]selector.Weight{}
 	for _, w := range r.Weights {
 		part, lowered := left[w.Channel]
 		if !lowered {
 			continue
 		}
-		effective := scaled(w.Configured, part, places)
-		if floor := scaledUp(w.Configured, big.NewRat(int64(r.Health.Floor), 100),
-			places); compareWeights(effective, floor) < 0 {
+		configured := w.Configured.Rat()
+		effective := selector.RoundHalfUp(new(big.Rat).Mul(configured, part), places)
+		floor := selector.RoundUp(new(big.Rat).Mul(configured, least), places)
+		if effective.Less(floor) {
 			effective = floor
 		}
-		if compareWeights(effective, w.Configured) < 0 {
+		if effective.Less(w.Configured) {
 			out[w.Channel] = effective
 		}
 	}
 	return out
-}
-
-// places is the largest number of decimals that all weights of the route may have with a valid
-// table, given that none is above the configured one.
-func (r *Route) places() int {
-	sum := new(big.Rat)
-	for _, w := range r.Weights {
-		sum.Add(sum, fraction(w.Configured))
-	}
-	room := new(big.Rat).SetInt64(selector.MaxSize)
-	for places := selector.MaxDecimals; places > 0; places-- {
-		if new(big.Rat).Mul(sum, tens(places)).Cmp(room) <= 0 {
-			return places
-		}
-	}
-	return 0
-}
-
-// scaled is a part of a weight, rounded half up to that many decimals.
-func scaled(w selector.Weight, part *big.Rat, places int) selector.Weight {
-	text := new(big.Rat).Mul(fraction(w), part).FloatString(places)
-	return selector.MustWeight(text) // not above w, and with no more decimals than fit
-}
-
-// scaledUp is a part of a weight, rounded up to that many decimals.
-func scaledUp(w selector.Weight, part *big.Rat, places int) selector.Weight {
-	units := new(big.Rat).Mul(fraction(w), part)
-	units.Mul(units, tens(places))
-	whole, rest := new(big.Int).QuoRem(units.Num(), units.Denom(), new(big.Int))
-	if rest.Sign() > 0 {
-		whole.Add(whole, big.NewInt(1))
-	}
-	up := new(big.Rat).Quo(new(big.Rat).SetInt(whole), tens(places))
-	return selector.MustWeight(up.FloatString(places))
-}
-
-// fraction is a weight as an exact number.
-func fraction(w selector.Weight) *big.Rat {
-	f, _ := new(big.Rat).SetString(w.String()) // its text is a plain decimal
-	return f
-}
-
-// tens is 10^n.
-func tens(n int) *big.Rat {
-	f, _ := new(big.Rat).SetString("1" + strings.Repeat("0", n))
-	return f
 }

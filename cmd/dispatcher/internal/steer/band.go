@@ -70,10 +70,10 @@ func tooFarOff(
 	}
 	var sum float64
 	for _, w := range route.Weights {
-		sum += number(w.Weight)
+		sum += w.Weight.Float()
 	}
 	for _, w := range route.Weights {
-		want, has := number(w.Weight)/sum, float64(by[w.Channel])/accepted
+		want, has := w.Weight.Float()/sum, float64(by[w.Channel])/accepted
 		off := math.Abs(has - want)
 		if off > r.MaxDeviation && off > chance*math.Sqrt(want*(1-want)/accepted) {
 			return fmt.Sprintf("channel %s: carried %s of %.0f messages, its share is %s: "+

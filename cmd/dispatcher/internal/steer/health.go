@@ -53,7 +53,7 @@ type Faults struct {
 // unless it is bad.
 //
 // Step and Floor are percentages, so two more decimals make the new weight exact. Where those do
-// not fit (see resolution), the weight is rounded to the nearest that fits, and the floor up.
+// not fit (see selector.Places), the weight is rounded to the nearest that fits, and the floor up.
 func NextHealthMove(
 	routing *config.Routing, route *config.Route, faults Faults, lastMove, now time.Time,
 ) (HealthMove, bool) {
@@ -94,10 +94,10 @@ func membersOf(routing *config.Routing, route *config.Route, faults Faults) []me
 	recent, quiet := errorsOf(faults.Window), errorsOf(faults.Quiet)
 	most, sum := 0, new(big.Rat)
 	for _, w := range route.Weights {
-		most = max(most, decimals(w.Configured))
-		sum.Add(sum, exact(w.Configured))
+		most = max(most, w.Configured.Decimals())
+		sum.Add(sum, w.Configured.Rat())
 	}
-	places := resolution(2, most, sum)
+	places := selector.Places(most+2, sum)
 	var out []member
 	for _, w := range route.Weights {
 		if w.Configured.IsZero() {
@@ -107,7 +107,7 @@ func membersOf(routing *config.Routing, route *config.Route, faults Faults) []me
 			Weight: w, enabled: states[w.Channel] == config.Enabled,
 			recent: recent[w.Channel], quiet: quiet[w.Channel], limit: route.Health.Errors,
 			step:  share(w.Configured, route.Health.Step),
-			floor: roundUp(share(w.Configured, route.Health.Floor), places), places: places,
+			floor: selector.RoundUp(share(w.Configured, route.Health.Floor), places), places: places,
 		}
 		m.timely, m.slow = deliveredBy(faults.WindowTimely, w.Channel, route.Health.Receipts)
 		m.quietTimely, m.quietSlow = deliveredBy(faults.QuietTimely, w.Channel,
@@ -169,7 +169,7 @@ func errorsOf(faults []ledger.Fault) map[string]int64 {
 
 // share is a percentage of a weight.
 func share(w selector.Weight, percent int) *big.Rat {
-	return new(big.Rat).Mul(exact(w), big.NewRat(int64(percent), 100))
+	return new(big.Rat).Mul(w.Rat(), big.NewRat(int64(percent), 100))
 }
 
 // failing reports whether the channel has too many errors now, or delivers too little in time.
@@ -190,7 +190,7 @@ func (m *member) worse(than *member) bool {
 }
 
 // lowered reports whether the channel is below its configured weight.
-func (m *member) lowered() bool { return exact(m.Weight.Weight).Cmp(exact(m.Configured)) < 0 }
+func (m *member) lowered() bool { return m.Weight.Weight.Less(m.Configured) }
 
 // bad reports whether the channel is failing or has not yet been shown to have recovered.
 func (m *member) bad() bool {
@@ -207,8 +207,7 @@ func worst(members []member) *member {
 			continue // it gets no messages, and cannot take over those of others
 		}
 		good = good || !m.bad()
-		if m.failing() && exact(m.Weight.Weight).Cmp(exact(m.floor)) > 0 &&
-			(out == nil || m.worse(out)) {
+		if m.failing() && m.floor.Less(m.Weight.Weight) && (out == nil || m.worse(out)) {
 			out = m
 		}
 	}
@@ -232,25 +231,25 @@ func furthest(members []member) *member {
 
 // left is the effective weight as a part of the configured one.
 func (m *member) left() *big.Rat {
-	return new(big.Rat).Quo(exact(m.Weight.Weight), exact(m.Configured))
+	return new(big.Rat).Quo(m.Weight.Weight.Rat(), m.Configured.Rat())
 }
 
 // lower is the weight one step down.
 func (m *member) lower() selector.Weight {
-	to := new(big.Rat).Sub(exact(m.Weight.Weight), m.step)
-	if to.Cmp(exact(m.floor)) <= 0 {
+	to := new(big.Rat).Sub(m.Weight.Weight.Rat(), m.step)
+	if to.Cmp(m.floor.Rat()) <= 0 {
 		return m.floor
 	}
-	return m.unlessStuck(roundHalfUp(to, m.places), m.floor)
+	return m.unlessStuck(selector.RoundHalfUp(to, m.places), m.floor)
 }
 
 // raise is the weight one step up.
 func (m *member) raise() selector.Weight {
-	to := new(big.Rat).Add(exact(m.Weight.Weight), m.step)
-	if to.Cmp(exact(m.Configured)) >= 0 {
+	to := new(big.Rat).Add(m.Weight.Weight.Rat(), m.step)
+	if to.Cmp(m.Configured.Rat()) >= 0 {
 		return m.Configured
 	}
-	return m.unlessStuck(roundHalfUp(to, m.places), m.Configured)
+	return m.unlessStuck(selector.RoundHalfUp(to, m.places), m.Configured)
 }
 
 // unlessStuck returns to, or end where rounding would leave the weight unchanged for ever.

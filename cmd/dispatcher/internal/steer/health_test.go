@@ -237,12 +237,12 @@ func check(t *rapid.T, r *config.Routing, faults Faults, move HealthMove) {
 			t.Fatalf("%s while it is at %s", move.Reason, w.Weight)
 		}
 		w.Weight = move.To
-		if floor := share(w.Configured, h.Floor); exact(w.Weight).Cmp(floor) < 0 ||
-			exact(w.Weight).Cmp(exact(w.Configured)) > 0 {
+		if floor := share(w.Configured, h.Floor); w.Weight.Rat().Cmp(floor) < 0 ||
+			w.Weight.Rat().Cmp(w.Configured.Rat()) > 0 {
 			t.Fatalf("%s, which is not between %s and %s", move.Reason, floor.FloatString(12),
 				w.Configured)
 		}
-		if up := exact(move.To).Cmp(exact(move.From)) > 0; up != (move.Kind == HealthUp) || up &&
+		if up := move.To.Rat().Cmp(move.From.Rat()) > 0; up != (move.Kind == HealthUp) || up &&
 			errors[w.Channel] >= h.Errors {
 			t.Fatalf("%s: %s with %d errors", move.Kind, move.Reason, errors[w.Channel])
 		}

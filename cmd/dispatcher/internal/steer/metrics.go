@@ -61,12 +61,12 @@ func (m *metrics) shares(doc *config.Routing) {
 		route := &doc.Routes[i]
 		var effective, configured float64
 		for _, w := range route.Weights {
-			effective += number(w.Weight)
-			configured += number(w.Configured)
+			effective += w.Weight.Float()
+			configured += w.Configured.Float()
 		}
 		for _, w := range route.Weights {
-			m.share.WithLabelValues(route.Name, w.Channel).Set(number(w.Weight) / effective)
-			m.agreed.WithLabelValues(route.Name, w.Channel).Set(number(w.Configured) / configured)
+			m.share.WithLabelValues(route.Name, w.Channel).Set(w.Weight.Float() / effective)
+			m.agreed.WithLabelValues(route.Name, w.Channel).Set(w.Configured.Float() / configured)
 		}
 	}
 }

@@ -119,14 +119,14 @@ func newPath(r *ledger.Ramp) (path, error) {
 	for _, end := range []map[string]selector.Weight{p.from, p.to} {
 		sum := new(big.Rat)
 		for _, w := range end {
-			most = max(most, decimals(w))
-			sum.Add(sum, exact(w))
+			most = max(most, w.Decimals())
+			sum.Add(sum, w.Rat())
 		}
 		if sum.Cmp(larger) > 0 {
 			larger = sum
 		}
 	}
-	p.places = resolution(stepDecimals, most, larger)
+	p.places = selector.Places(most+stepDecimals, larger)
 	return p, nil
 }
 
@@ -156,10 +156,10 @@ func (p *path) at(channel string, step int) selector.Weight {
 	case p.steps:
 		return p.to[channel]
 	}
-	from := exact(p.from[channel])
-	way := new(big.Rat).Sub(exact(p.to[channel]), from)
+	from := p.from[channel].Rat()
+	way := new(big.Rat).Sub(p.to[channel].Rat(), from)
 	way.Mul(way, big.NewRat(int64(step), int64(p.steps)))
-	return roundHalfUp(way.Add(way, from), p.places)
+	return selector.RoundHalfUp(way.Add(way, from), p.places)
 }
 
 // departure says which weight of the route differs from the ramp's after a number of steps; empty

@@ -151,12 +151,12 @@ func allZero(weights map[string]string) bool {
 // between checks that w is between from and to, up to rounding in the last decimal of a step's
 // weights.
 func between(w selector.Weight, from, to string) bool {
-	a, b := exact(selector.MustWeight(from)), exact(selector.MustWeight(to))
+	a, b := selector.MustWeight(from).Rat(), selector.MustWeight(to).Rat()
 	if a.Cmp(b) > 0 {
 		a, b = b, a
 	}
 	half := big.NewRat(1, 2)
-	got := exact(w)
+	got := w.Rat()
 	return got.Cmp(new(big.Rat).Sub(a, half)) >= 0 && got.Cmp(new(big.Rat).Add(b, half)) <= 0
 }
 

@@ -334,8 +334,7 @@ func parts(t *testing.T, v *ledger.RoutingVersion) map[string]string {
 	out := map[string]string{}
 	for _, route := range doc.Routes {
 		for _, w := range route.Weights {
-			if part := new(big.Rat).Quo(exact(w.Weight),
-				exact(w.Configured)); w.Weight != w.Configured {
+			if part := new(big.Rat).Quo(w.Weight.Rat(), w.Configured.Rat()); w.Weight != w.Configured {
 				out[route.Name+" "+w.Channel] = part.FloatString(6)
 			}
 		}
