@@ -355,11 +355,11 @@ func TestDiffOfManyNamesShowsThePlaceThatMoved(t *testing.T) {
 func TestDiffShowsEffectiveWeightsApart(t *testing.T) {
 	t.Parallel()
 	doc := []byte(healthy)
-	before, err := config.ParseVersion("v", doc, nil)
+	_, before, err := config.ParseVersion(1, string(doc), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := config.ParseVersion("v", doc, []byte(`{"weights":{"r":{"a":"45"}}}`))
+	_, after, err := config.ParseVersion(1, string(doc), []byte(`{"weights":{"r":{"a":"45"}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,24 +61,27 @@ func (e Effects) Encode() []byte {
 	return text
 }
 
-// ParseVersion reads a routing version: its document as ParseApplied does, and the
-// effects on its weights, which may be empty.
+// VersionName is the name of a version's document in errors.
+func VersionName(version int64) string { return fmt.Sprintf("routing version %d", version) }
+
+// ParseVersion reads a stored routing version: its document as ParseApplied does, and its routing
+// with the effects on its weights, which may be empty.
 //
 // Effects belong to the document of their version, since a new document gets those that KeepEffects
 // makes for it. Effects that do not fit, because another program wrote them, are dropped without an
 // error: of a missing route or channel, of a route without health weighting, a weight that is not
 // below the configured one, and all weights of a route that would then have no valid table. So the
 // table of every route is always valid.
-func ParseVersion(name string, document, effects []byte) (*Routing, error) {
-	d, err := ParseApplied(name, document)
+func ParseVersion(version int64, document string, effects []byte) (*Document, *Routing, error) {
+	d, err := ParseApplied(VersionName(version), []byte(document))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	e, err := ParseEffects(effects)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, nil, fmt.Errorf("%s: %w", VersionName(version), err)
 	}
-	return d.Routing.With(e), nil
+	return d, d.Routing.With(e), nil
 }
 
 // With returns the routing with effects applied; see ParseVersion.

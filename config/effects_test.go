@@ -45,7 +45,7 @@ func TestEffectsLowerWhatStillFitsTheDocument(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, err := config.ParseVersion("v7", []byte(healthy), []byte(c.effects))
+			_, r, err := config.ParseVersion(7, healthy, []byte(c.effects))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,13 +72,13 @@ func TestUnreadableEffectsAreAnError(t *testing.T) {
 		`{`, `[]`, `{"weights":[]}`, `{"weights":{"r":{"a":"-1"}}}`, `{"weights":{"r":{"a":45}}}`,
 		`{"weights":{"r":{"a":"1e3"}}}`,
 	} {
-		if _, err := config.ParseVersion("version 7", []byte(healthy), []byte(effects)); err == nil ||
-			!strings.HasPrefix(err.Error(), "version 7: effects of a routing version: ") {
+		if _, _, err := config.ParseVersion(7, healthy, []byte(effects)); err == nil ||
+			!strings.HasPrefix(err.Error(), "routing version 7: effects of a routing version: ") {
 			t.Errorf("%s: error %v", effects, err)
 		}
 	}
-	if _, err := config.ParseVersion("version 7", []byte("{}"), nil); err == nil ||
-		!strings.HasPrefix(err.Error(), "version 7:1: channels is missing") {
+	if _, _, err := config.ParseVersion(7, "{}", nil); err == nil ||
+		!strings.HasPrefix(err.Error(), "routing version 7:1: channels is missing") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -98,8 +98,7 @@ func effectsOf(r *config.Routing) (e config.Effects) {
 
 func TestEffectsReadBackAsWritten(t *testing.T) {
 	t.Parallel()
-	r, err := config.ParseVersion("v", []byte(healthy),
-		[]byte(`{"weights":{"r":{"b":"0.5","a":"45"}}}`))
+	_, r, err := config.ParseVersion(7, healthy, []byte(`{"weights":{"r":{"b":"0.5","a":"45"}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +137,7 @@ func TestEveryVersionHasAValidTable(t *testing.T) {
 		if _, err := config.ParseRouting("v", []byte(doc)); err != nil {
 			return
 		}
-		r, err := config.ParseVersion("v", []byte(doc), e.Encode())
+		_, r, err := config.ParseVersion(7, doc, e.Encode())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +150,7 @@ func TestEveryVersionHasAValidTable(t *testing.T) {
 // carried returns, as JSON, the effects on one document that still apply to another.
 func carried(t *testing.T, before, effects, after string) string {
 	t.Helper()
-	was, err := config.ParseVersion("before", []byte(before), []byte(effects))
+	_, was, err := config.ParseVersion(7, before, []byte(effects))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +286,7 @@ func TestCarriedEffectsKeepTheirPartAndTheFloorAndFitTheTable(t *testing.T) {
 			return
 		}
 		e := config.KeepEffects(was, now)
-		inForce, err := config.ParseVersion("after", []byte(text), e.Encode())
+		_, inForce, err := config.ParseVersion(7, text, e.Encode())
 		if err != nil {
 			t.Fatal(err)
 		}

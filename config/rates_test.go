@@ -60,7 +60,7 @@ func TestPricesOfOneCurrencyNeedNoRates(t *testing.T) {
 func TestADocumentInForceIsReadUnderTheRulesOfItsTime(t *testing.T) {
 	t.Parallel()
 	doc := []byte(pricedRoute(`{currency: GBP, default: "0.03"}`, `{currency: EUR, default: "0.03"}`))
-	if _, err := config.ParseVersion("version 1", doc, nil); err != nil {
+	if _, _, err := config.ParseVersion(1, string(doc), nil); err != nil {
 		t.Error(err)
 	}
 	drained, err := setState(doc, "a", config.Draining)

@@ -259,7 +259,7 @@ func (v *versions) edition(version int64) (e audit.Edition, err error) {
 		return audit.Edition{Trouble: "no such version was applied"}, nil
 	}
 	if err != nil {
-		return e, fmt.Errorf("routing version %d: %w", version, err)
+		return e, fmt.Errorf("%s: %w", config.VersionName(version), err)
 	}
 	e.From = stored.CreatedAt
 	next, err := v.ledger.Routing.Version(v.ctx, version+1)
@@ -270,7 +270,7 @@ func (v *versions) edition(version int64) (e audit.Edition, err error) {
 			e.Overlap = effectsOverlap
 		}
 	case !errors.Is(err, ledger.ErrNoRouting):
-		return e, fmt.Errorf("routing version %d: %w", version+1, err)
+		return e, fmt.Errorf("%s: %w", config.VersionName(version+1), err)
 	}
 	doc, err := control.StoredRouting(&stored)
 	if err == nil {

@@ -21,7 +21,8 @@ func TestDocumentsAreParsedInOnePlaceEach(t *testing.T) {
 		"routing.go":                  1, // a file
 		"routing_read.go":             1, // a file
 		"internal/api/routing.go":     1, // the body of a request
-		"internal/app/closing.go":     1, // the version with the time zone of a day, or with contracts
+		"internal/app/closing.go":     1, // the version with the time zone of a day
+		"internal/app/contracts.go":   1, // the version with contracts
 		"internal/app/reload.go":      2, // the first document; the routing in force
 		"internal/app/routing.go":     1, // a version applied in between
 		"internal/bench/serve.go":     1,

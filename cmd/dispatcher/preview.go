@@ -297,7 +297,7 @@ func trafficSentences(t *report.Traffic) []string {
 func movedSentence(t *report.Traffic) string {
 	compared := "what was recorded"
 	if t.Against != nil {
-		compared = control.VersionName(*t.Against)
+		compared = config.VersionName(*t.Against)
 	}
 	if t.Compared == 0 {
 		return "No draw could be compared with " + compared +

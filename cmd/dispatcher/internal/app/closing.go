@@ -47,7 +47,7 @@ func BusinessDays(
 		if err != nil {
 			return nil, fmt.Errorf("find the time zone of %s: %w", dates[i], err)
 		}
-		doc, failed := parsed(&v)
+		_, doc, failed := config.ParseVersion(v.Version, v.Document, nil)
 		if failed != nil {
 			return nil, fmt.Errorf("find the time zone of %s: %w", dates[i], failed)
 		}
@@ -83,15 +83,6 @@ func documentVersion(
 		v, err = routing.Version(ctx, v.Base)
 	}
 	return v, err
-}
-
-// parsed is the document of a version, without effects.
-func parsed(v *ledger.RoutingVersion) (*config.Routing, error) {
-	doc, err := config.ParseApplied(fmt.Sprintf("routing version %d", v.Version), []byte(v.Document))
-	if err != nil {
-		return nil, err
-	}
-	return doc.Routing, nil
 }
 
 // closeDays closes the business days that are over, and corrects those closed before.

@@ -17,7 +17,7 @@ import (
 // versionOf parses a document with effects.
 func versionOf(t *testing.T, document, effects string) *config.Routing {
 	t.Helper()
-	doc, err := config.ParseVersion("test", []byte(document), []byte(effects))
+	_, doc, err := config.ParseVersion(1, document, []byte(effects))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
 	"dispatcher/ledger"
 )
 
@@ -33,7 +34,7 @@ func (d *days) capsUsed(ctx context.Context) (map[string]float64, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	doc, err := parsed(&v)
+	_, doc, err := config.ParseVersion(v.Version, v.Document, nil)
 	if err != nil {
 		return nil, err
 	}

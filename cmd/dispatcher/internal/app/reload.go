@@ -118,8 +118,7 @@ func (r *reloader) reload(ctx context.Context) error {
 	if err != nil || current.Version == r.version && !r.troubled() {
 		return err
 	}
-	doc, err := config.ParseVersion(fmt.Sprintf("routing version %d", current.Version),
-		[]byte(current.Document), current.Effects)
+	_, doc, err := config.ParseVersion(current.Version, current.Document, current.Effects)
 	if err != nil {
 		return err
 	}

@@ -33,8 +33,7 @@ func NewRouting(
 // keptEffects are the effects of the current version that remain under a new document; none when
 // the current version cannot be read, because no instance uses it then.
 func keptEffects(current *ledger.RoutingVersion, doc *config.Routing) []byte {
-	before, err := config.ParseVersion(fmt.Sprintf("routing version %d", current.Version),
-		[]byte(current.Document), current.Effects)
+	_, before, err := config.ParseVersion(current.Version, current.Document, current.Effects)
 	if err != nil {
 		return nil
 	}

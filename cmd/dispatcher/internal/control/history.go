@@ -32,15 +32,11 @@ func StoredRouting(v *ledger.RoutingVersion) (*config.Routing, error) {
 
 // Stored parses the document of a version, and returns it and its routing with the effects.
 func Stored(v *ledger.RoutingVersion) (*config.Document, *config.Routing, error) {
-	doc, err := config.ParseApplied(VersionName(v.Version), []byte(v.Document))
-	var effects config.Effects
-	if err == nil {
-		effects, err = config.ParseEffects(v.Effects)
-	}
+	doc, routing, err := config.ParseVersion(v.Version, v.Document, v.Effects)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w (was it applied by a newer dispatcher?)", err)
 	}
-	return doc, doc.Routing.With(effects), nil
+	return doc, routing, nil
 }
 
 // Version reads one version. The error is an Unknown when it does not exist.
@@ -52,9 +48,6 @@ func Version(ctx context.Context, l *ledger.Ledger, version int64) (ledger.Routi
 	}
 	return v, err
 }
-
-// VersionName is the name of a version's document in errors.
-func VersionName(version int64) string { return fmt.Sprintf("routing version %d", version) }
 
 // InForce reads the current version, and its routing with the effects. The error is ErrNoRouting
 // when there is none.
@@ -77,7 +70,7 @@ func InForce(
 // without a price would count as the cheapest. Reports and the audit read old documents by
 // ParseApplied.
 func usableAgain(version int64, text []byte) (*config.Document, error) {
-	doc, err := config.ParseDocument(VersionName(version), text)
+	doc, err := config.ParseDocument(config.VersionName(version), text)
 	if err != nil {
 		return nil, fmt.Errorf("%w; version %d cannot be applied again as it is: write it to a "+
 			"file with \"dispatcher routing show --version %d > routing.yaml\", correct that, "+

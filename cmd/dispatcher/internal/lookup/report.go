@@ -103,7 +103,7 @@ func routingVersions(
 	for _, number := range slices.Compact(wanted) {
 		version, err := l.Routing.Version(ctx, number)
 		if err != nil {
-			return nil, fmt.Errorf("routing version %d: %w", number, err)
+			return nil, fmt.Errorf("%s: %w", config.VersionName(number), err)
 		}
 		if out[number], err = control.StoredRouting(&version); err != nil {
 			return nil, err

@@ -149,7 +149,7 @@ func (s *Server) previewEdit(
 	r *request, text string, draft *control.Draft, done *control.Changed,
 ) (*editPreview, error) {
 	p := &editPreview{Of: hashOf(text), Changes: done.Changes, Warnings: done.Warnings}
-	p.Lines = diffLines(udiff.Unified(control.VersionName(draft.Current.Version), "this text",
+	p.Lines = diffLines(udiff.Unified(config.VersionName(draft.Current.Version), "this text",
 		draft.Current.Document, text))
 	now, err := s.facts.read(r.Context())
 	if err != nil {

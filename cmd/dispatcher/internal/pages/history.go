@@ -11,6 +11,7 @@ import (
 	udiff "github.com/aymanbagabas/go-udiff"
 
 	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/config"
 	"dispatcher/ledger"
 )
 
@@ -127,8 +128,8 @@ func (s *Server) version(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	p.Back = control.VersionDiff(now, then)
-	p.Lines = diffLines(udiff.Unified(control.VersionName(current.Version),
-		control.VersionName(v.Version), current.Document, v.Document))
+	p.Lines = diffLines(udiff.Unified(config.VersionName(current.Version),
+		config.VersionName(v.Version), current.Document, v.Document))
 	return s.show(w, r, "version", "Routing version "+strconv.FormatInt(v.Version, 10), p)
 }
 

@@ -110,7 +110,7 @@ func asRouting(
 		Document: string(document.Text),
 	}
 	n.Effects = func(current ledger.RoutingVersion) []byte {
-		before, err := config.ParseVersion("current", []byte(current.Document), current.Effects)
+		_, before, err := config.ParseVersion(1, current.Document, current.Effects)
 		if err != nil {
 			return nil
 		}
@@ -185,7 +185,7 @@ func (r *rig) current() (ledger.RoutingVersion, *config.Routing) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	doc, err := config.ParseVersion("current", []byte(v.Document), v.Effects)
+	_, doc, err := config.ParseVersion(1, v.Document, v.Effects)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -222,16 +222,11 @@ func (s *Steerer) refresh(ctx context.Context) error {
 	if current.Version == s.seen.Version {
 		return nil
 	}
-	document, err := config.ParseApplied(fmt.Sprintf("routing version %d", current.Version),
-		[]byte(current.Document))
+	document, doc, err := config.ParseVersion(current.Version, current.Document, current.Effects)
 	if err != nil {
 		return err
 	}
-	effects, err := config.ParseEffects(current.Effects)
-	if err != nil {
-		return err
-	}
-	s.seen = snapshot{current, document, document.Routing.With(effects)}
+	s.seen = snapshot{current, document, doc}
 	s.metrics.shares(s.seen.doc)
 	return nil
 }

@@ -327,7 +327,7 @@ func TestANewDocumentKeepsEffectsAndIntervals(t *testing.T) {
 // parts returns the effective weights as parts of the configured ones, by route and channel.
 func parts(t *testing.T, v *ledger.RoutingVersion) map[string]string {
 	t.Helper()
-	doc, err := config.ParseVersion("test", []byte(v.Document), v.Effects)
+	_, doc, err := config.ParseVersion(1, v.Document, v.Effects)
 	if err != nil {
 		t.Fatal(err)
 	}
