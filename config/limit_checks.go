@@ -31,11 +31,11 @@ func checkLimits(f fields, r *Route, known *scope) {
 	}
 }
 
-// reliedOn are the channels of a route, in mode weighted without those of weight 0.
+// reliedOn are the channels of a route, if it draws without those of weight 0.
 func (r *Route) reliedOn() []string {
 	var out []string
 	for i, name := range r.Channels {
-		if r.Mode != Weighted || i >= len(r.Weights) || !r.Weights[i].Weight.IsZero() {
+		if !r.Draws() || i >= len(r.Weights) || !r.Weights[i].Weight.IsZero() {
 			out = append(out, name)
 		}
 	}

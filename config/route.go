@@ -62,6 +62,9 @@ const (
 	InOrderMode    Mode = "order" // the first in the order of listing that can take the message
 )
 
+// Draws reports whether the first choice of the route is drawn.
+func (r *Route) Draws() bool { return r.Mode == Weighted || r.Mode == "" }
+
 // Ranker is how channels are ordered.
 type Ranker string
 
@@ -196,7 +199,7 @@ func readWait(f fields, r Route) time.Duration {
 		return 0
 	}
 	wait, _ := v.duration(0, day)
-	if wait > 0 && r.Mode != Weighted && r.Mode != "" {
+	if wait > 0 && !r.Draws() {
 		v.fail("holds a message for the channel that a draw picked, which mode %s does not "+
 			"have; remove wait", r.Mode)
 	}
@@ -210,7 +213,7 @@ func readSticky(f fields, r Route) bool {
 		return false
 	}
 	sticky := v.flag()
-	if sticky && r.Mode != Weighted && r.Mode != "" {
+	if sticky && !r.Draws() {
 		v.fail("keeps a recipient on the channel that a draw picked, which mode %s does not "+
 			"have; remove sticky", r.Mode)
 	}

@@ -37,7 +37,7 @@ func readMembers(f fields, r *Route, known *scope) {
 		r.Channels = readList(channels, known)
 		refuseUnweighted(channels, r)
 		return
-	case !hasWeights && (r.Mode == Weighted || r.Mode == ""):
+	case !hasWeights && r.Draws():
 		f.of.fail("weights is missing; write for example weights: {a: 25, b: 75}")
 		return
 	case !hasWeights:

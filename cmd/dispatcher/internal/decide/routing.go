@@ -154,9 +154,6 @@ func (r *Routing) scopeIndex() *scopeIndex {
 	return r.index
 }
 
-// Draws reports whether the route's first choice is drawn.
-func (r *Route) Draws() bool { return r.Mode == Weighted || r.Mode == "" }
-
 // Ranker is what orders the members for an attempt. A route that does not draw orders the first
 // attempt by its mode and all others by its fallback.
 func (r *Route) Ranker(attempts int) Ranker {

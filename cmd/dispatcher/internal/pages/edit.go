@@ -157,11 +157,7 @@ func (s *Server) previewEdit(
 	}
 	for i := range done.InForce.Routes {
 		after := &done.InForce.Routes[i]
-		before, err := routeNamed(draft.InForce, after.Name)
-		if err != nil {
-			before = &config.Route{Name: after.Name} // it is new
-		}
-		effect, err := effectOf(now, before, after)
+		effect, err := effectOf(now, draft.InForce.Route(after.Name), after)
 		switch {
 		case err != nil:
 			return nil, err

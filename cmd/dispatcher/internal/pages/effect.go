@@ -38,13 +38,13 @@ type effectRow struct {
 }
 
 // effectOf compares the intervals of a route before and after a change, and projects the traffic of
-// the last minutes on both.
+// the last minutes on both. before is nil for a new route.
 func effectOf(now *snapshot, before, after *config.Route) (*effectPage, error) {
-	was, err := report.PreviewRoute(before)
-	if err != nil {
-		return nil, err
-	}
 	is, err := report.PreviewRoute(after)
+	was := &report.RoutePreview{}
+	if err == nil && before != nil {
+		was, err = report.PreviewRoute(before)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func routesOf(now *snapshot) []routeNow {
 
 func routeOf(now *snapshot, route *config.Route) routeNow {
 	out := routeNow{
-		Name: route.Name, Mode: modeWord(route), Fallback: string(route.Fallback),
+		Name: route.Name, Mode: string(route.Mode), Fallback: string(route.Fallback),
 		Match: matchWords(&route.Match), Rules: ruleWords(route),
 		Paused: now.doc.Paused.All || slices.Contains(now.doc.Paused.Routes, route.Name),
 	}
@@ -134,12 +134,4 @@ func partOfAll(n, of int64) *float64 {
 		return nil
 	}
 	return new(float64(n) / float64(of))
-}
-
-// modeWord is the mode by which a route picks the first choice.
-func modeWord(route *config.Route) string {
-	if route.Mode == "" {
-		return "weighted"
-	}
-	return string(route.Mode)
 }

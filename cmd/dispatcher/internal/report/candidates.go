@@ -185,7 +185,7 @@ func (co *completion) redraw(candidates []Candidate, b *Basis) {
 		b.RedrawKeyID = co.message.Plan.KeyID // for a forecast
 	}
 	left := intervalsLeft(co.route)
-	if co.route.Mode == modeWeighted {
+	if co.route.Draws() {
 		left.take(co.message.Plan.FirstChoice)
 	}
 	at := slices.IndexFunc(co.keys, func(key selector.Key) bool { return key.ID() == b.RedrawKeyID })

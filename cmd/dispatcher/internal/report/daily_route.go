@@ -10,9 +10,6 @@ import (
 	"dispatcher/ledger"
 )
 
-// modeWeighted is the mode that draws. Other modes use the shared state and have no agreed shares.
-const modeWeighted = "weighted"
-
 // routeDay collects what was agreed for one route on one day, and what happened.
 type routeDay struct {
 	name     string
@@ -141,9 +138,10 @@ func (d *routeDay) see(version int64, doc *config.Routing) {
 	}
 }
 
-// draws reports whether the route has agreed shares under a version. It is true for nil, a version
-// without the route: draws recorded under it are counted, and no channel is expected to have any.
-func draws(route *config.Route) bool { return route == nil || route.Mode == modeWeighted }
+// draws reports whether the route has agreed shares under a version. Only routes that draw do. It is
+// true for nil, a version without the route: draws recorded under it are counted, and no channel is
+// expected to have any.
+func draws(route *config.Route) bool { return route == nil || route.Draws() }
 
 // choose adds the first choices of one channel under one version of the route, and those of them
 // that no channel carried.

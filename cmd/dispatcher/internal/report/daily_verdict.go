@@ -81,7 +81,7 @@ func (d *routeDay) noWeight() bool {
 	case d.total > 0 || d.carries > 0:
 		return true
 	}
-	return d.route != nil && d.route.Mode != modeWeighted
+	return d.route != nil && !d.route.Draws()
 }
 
 // tolerance is the mean over the versions of the carried messages, as the agreed shares are. When

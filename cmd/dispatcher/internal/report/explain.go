@@ -106,7 +106,7 @@ func newExplanation(m *ledger.Message, doc *config.Routing) Explanation {
 
 // intervalOf is the interval of a channel; nil when it is not known.
 func intervalOf(route *config.Route, channel string) *Interval {
-	if route == nil || route.Mode != modeWeighted {
+	if route == nil || !route.Draws() {
 		return nil
 	}
 	for _, iv := range intervalsLeft(route) {

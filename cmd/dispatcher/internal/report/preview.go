@@ -57,7 +57,7 @@ func NewPreview(doc *config.Routing) (Preview, error) {
 // PreviewRoute computes the intervals of one route by its effective weights.
 func PreviewRoute(route *config.Route) (*RoutePreview, error) {
 	p := &RoutePreview{Route: route.Name, Mode: string(route.Mode), Sticky: route.Sticky}
-	if route.Mode != modeWeighted {
+	if !route.Draws() {
 		p.Intervals = members(route)
 		return p, nil
 	}

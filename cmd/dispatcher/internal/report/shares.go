@@ -17,7 +17,7 @@ func effectiveShares(route *config.Route) map[string]float64 {
 }
 
 func shares(route *config.Route, weight func(config.Weight) selector.Weight) map[string]float64 {
-	if route == nil || route.Mode != modeWeighted {
+	if route == nil || !route.Draws() {
 		return nil
 	}
 	entries := make([]selector.Entry, len(route.Weights))
