@@ -66,21 +66,22 @@ func (a *App) openLedger(ctx context.Context) error {
 
 // withRetry repeats an operation of the database while its error says that waiting may help.
 func (a *App) withRetry(ctx context.Context, try func() error) error {
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	err := ledger.Repeat(ctx, firstPause, longestPause, func() error {
 		err := try()
-		if err == nil || !ledger.Unavailable(err) || ctx.Err() != nil {
-			a.outages.Up(postgres, "start")
-			return err
+		if ledger.Unavailable(err) && ctx.Err() == nil {
+			a.outages.Down(outage.Report{
+				What: postgres, Reporter: "start", Err: err,
+				Sentence: "PostgreSQL (DISPATCHER_POSTGRES_URL) cannot be used yet, trying again: " +
+					PostgresTrouble(&a.opts.Settings, err).Error(),
+			})
 		}
-		a.outages.Down(outage.Report{
-			What: postgres, Reporter: "start", Err: err,
-			Sentence: "PostgreSQL (DISPATCHER_POSTGRES_URL) cannot be used yet, trying again: " +
-				PostgresTrouble(&a.opts.Settings, err).Error(),
-		})
-		if !ledger.Pause(ctx, pause) {
-			return ctx.Err()
-		}
+		return err
+	})
+	if ledger.Unavailable(err) {
+		return ctx.Err()
 	}
+	a.outages.Up(postgres, "start")
+	return err
 }
 
 // warnOfDurability warns of database settings under which a crash loses commits: the guarantees

@@ -45,21 +45,15 @@ func (i *Intake) withRetry(ctx context.Context, batch []*entry) error {
 	for _, e := range batch {
 		in = append(in, e.in...)
 	}
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	return ledger.Repeat(ctx, firstPause, longestPause, func() error {
 		err := i.try(func(react func(*ledger.Subscribed) ledger.Reaction) (ledger.InboxResult, error) {
 			return i.cfg.Store.Record(ctx, in, react)
 		})
-		if err == nil {
-			return nil
+		if err != nil {
+			i.cfg.Trouble("inbound", err)
 		}
-		i.cfg.Trouble("inbound", err)
-		if !ledger.Unavailable(err) {
-			return err
-		}
-		if !ledger.Pause(ctx, pause) {
-			return err
-		}
-	}
+		return err
+	})
 }
 
 // try makes one write under the directory in force and counts its results.

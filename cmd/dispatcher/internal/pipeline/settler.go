@@ -155,16 +155,20 @@ func (s *settler) write(batch []answered) {
 // which a receipt has come. After an error that lasts, the search sees the receipt later, perhaps
 // too late to stop a resend.
 func (s *settler) lookForReceipts(unanswered []*decide.Attempt) {
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		err := s.d.lookForReceipts(s.ctx, unanswered...)
-		if err == nil || s.ctx.Err() != nil {
-			return
+	_ = s.withRetry("receipts", func() error {
+		return s.d.lookForReceipts(s.ctx, unanswered...)
+	})
+}
+
+// withRetry repeats a call while the database is unavailable, and reports its errors.
+func (s *settler) withRetry(where string, try func() error) error {
+	return ledger.Repeat(s.ctx, firstPause, longestPause, func() error {
+		err := try()
+		if err != nil && s.ctx.Err() == nil {
+			s.d.trouble(where, err)
 		}
-		s.d.trouble("receipts", err)
-		if !ledger.Unavailable(err) || !ledger.Pause(s.ctx, pause) {
-			return
-		}
-	}
+		return err
+	})
 }
 
 // refunded adds to the wake set the limits in money that got something back. Waiting messages are
@@ -204,33 +208,21 @@ func (s *settler) pin(batch []answered, seq int64) {
 // persist writes settlements until the ledger has them. One that the ledger refuses is reported and
 // left open, so that it does not delay the others; its message is returned.
 func (s *settler) persist(settlements []ledger.Settlement) (refused []int64) {
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		err := withTimeout(
-			s.ctx,
-			func(ctx context.Context) error {
-				return s.d.cfg.Ledger.Settlements.Settle(ctx, settlements)
-			},
-		)
-		if err == nil || s.ctx.Err() != nil {
-			return nil
-		}
-		s.d.trouble("settle", err)
-		switch {
-		case ledger.Unavailable(err):
-			if !ledger.Pause(s.ctx, pause) {
-				return nil
-			}
-		case len(settlements) == 1:
-			s.d.trouble(
-				"settle",
-				errors.New(
-					"an outcome could not be written and stays open until this instance ends",
-				),
-			)
-			return []int64{settlements[0].Seq}
-		default:
-			half := len(settlements) / 2
-			return append(s.persist(settlements[:half]), s.persist(settlements[half:])...)
-		}
+	err := s.withRetry("settle", func() error {
+		return withTimeout(s.ctx, func(ctx context.Context) error {
+			return s.d.cfg.Ledger.Settlements.Settle(ctx, settlements)
+		})
+	})
+	switch {
+	case err == nil || s.ctx.Err() != nil:
+		return nil
+	case len(settlements) == 1:
+		s.d.trouble("settle", errUnwritten)
+		return []int64{settlements[0].Seq}
 	}
+	half := len(settlements) / 2
+	return append(s.persist(settlements[:half]), s.persist(settlements[half:])...)
 }
+
+var errUnwritten = errors.New(
+	"an outcome could not be written and stays open until this instance ends")

@@ -75,30 +75,25 @@ func (b *Batcher) putBack(rest []*entry) {
 func (b *Batcher) withRetry(
 	ctx context.Context, batch []*entry, early chan<- struct{},
 ) (rest []*entry) {
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	err := ledger.Repeat(ctx, firstPause, longestPause, func() error {
 		err := b.try(ctx, batch, early)
-		if err == nil {
-			return nil
+		if err != nil && ctx.Err() == nil {
+			b.cfg.Trouble("receipts", err)
 		}
-		if ctx.Err() != nil {
-			return batch
-		}
-		b.cfg.Trouble("receipts", err)
-		switch {
-		case ledger.Unavailable(err):
-			if !ledger.Pause(ctx, pause) {
-				return batch
-			}
-		case len(batch) == 1:
-			b.cfg.Trouble("receipts", errRefused)
-			tellAll(batch, true) // sent again, it would be refused again
-			return nil
-		default:
-			half := len(batch) / 2
-			return append(b.withRetry(ctx, batch[:half], early), b.withRetry(ctx, batch[half:],
-				early)...)
-		}
+		return err
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return batch
+	case len(batch) == 1:
+		b.cfg.Trouble("receipts", errRefused)
+		tellAll(batch, true) // sent again, it would be refused again
+		return nil
 	}
+	half := len(batch) / 2
+	return append(b.withRetry(ctx, batch[:half], early), b.withRetry(ctx, batch[half:], early)...)
 }
 
 // ledgerTimeout bounds one operation of the ledger. If the database's host disappears, it ends long
