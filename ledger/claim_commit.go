@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -64,14 +63,12 @@ func (t *Tx) finish(ctx context.Context) (lost bool, err error) {
 		rollback(ctx, t.conn)
 		return false, err
 	}
-	tag, err := t.write(ctx)
+	var commit commitTag
+	err = t.write(ctx, &commit)
 	switch {
-	case err == nil && tag == "COMMIT":
-		return false, nil
 	case err == nil:
-		// PostgreSQL answers COMMIT with ROLLBACK when the transaction had failed.
-		return false, fmt.Errorf("commit was answered with %s", tag)
-	case tag != "COMMIT" && RolledBack(err):
+		return false, commit.err()
+	case commit.err() != nil && RolledBack(err):
 		rollback(ctx, t.conn)
 		return false, err
 	}
@@ -91,14 +88,14 @@ func (t *Tx) check() error {
 	return check(&t.seen, &t.was, &t.decisions)
 }
 
-// write sends all changes, the commit, and what waits until it is durable. It returns the command
-// tag of the commit, also with an error after that.
-func (t *Tx) write(ctx context.Context) (tag string, err error) {
+// write sends all changes, the commit, and what waits until it is durable. It sets how the commit
+// was answered, also with an error after that.
+func (t *Tx) write(ctx context.Context, commit *commitTag) error {
 	batch := &pgx.Batch{}
 	fresh, attempts, changes := split(&t.seen, t.decisions.Each)
 	t.attempts = attempts
 	if err := t.copyNew(ctx, fresh, attempts); err != nil {
-		return "", err
+		return err
 	}
 	t.eachDay(changes, func(day Day, some []int) {
 		batch.Queue(updateMessages.on(day), changeArrays(&t.seen, t.decisions.Each, some)...)
@@ -128,13 +125,9 @@ func (t *Tx) write(ctx context.Context) (tag string, err error) {
 	// The locks of the channels are released before the disk and a standby have the commit, so that
 	// claims do not wait for each other's disk. The barrier then waits for both.
 	batch.Queue("set local synchronous_commit = off")
-	batch.Queue("commit").Exec(func(ct pgconn.CommandTag) error {
-		tag = ct.String()
-		return nil
-	})
+	commit.queue(batch)
 	batch.Queue(replicationBarrier)
-	err = t.conn.SendBatch(ctx, batch).Close() // not in the return statement: it sets tag
-	return tag, err
+	return t.conn.SendBatch(ctx, batch).Close()
 }
 
 // eachDay calls do with the messages of each day. which must ascend by seq.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -181,18 +180,12 @@ func (t *inboundTx) write(ctx context.Context, conn *pgx.Conn, rest []piece) err
 	if len(t.keys) > 0 {
 		batch.Queue(insertInboundNotices, t.keys, t.values)
 	}
-	var tag string
-	batch.Queue("commit").Exec(func(ct pgconn.CommandTag) error {
-		tag = ct.String()
-		return nil
-	})
+	var commit commitTag
+	commit.queue(batch)
 	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
 		return err
 	}
-	if tag != "COMMIT" {
-		return fmt.Errorf("commit was answered with %s", tag)
-	}
-	return nil
+	return commit.err()
 }
 
 // groupLocks are the locks of the groups of parts in a request, ascending.

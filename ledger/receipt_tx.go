@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -239,16 +238,13 @@ func (t *receiptTx) finish(
 	if len(picked) == 0 {
 		batch.Queue(replicationBarrier) // the rows may have been written before
 	}
-	var tag string
-	batch.Queue("commit").Exec(func(ct pgconn.CommandTag) error {
-		tag = ct.String()
-		return nil
-	})
+	var commit commitTag
+	commit.queue(batch)
 	if err := t.conn.SendBatch(ctx, batch).Close(); err != nil {
 		return finished{}, err
 	}
-	if tag != "COMMIT" { // PostgreSQL answers COMMIT with ROLLBACK when the transaction had failed
-		return finished{}, fmt.Errorf("commit was answered with %s", tag)
+	if err := commit.err(); err != nil {
+		return finished{}, err
 	}
 	return finished{closed: w.moved, discrepancies: w.discrepancies, freed: w.freed()}, nil
 }

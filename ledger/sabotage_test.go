@@ -66,7 +66,8 @@ func TestTheDatabaseRefusesWhateverAProcessComputes(t *testing.T) {
 			tx.decisions.Each = []Decision{{State: Sending, Attempt: Attempt{
 				Number: 1, Channel: "a", Reason: ByFirstChoice, Segments: 1, Currency: "GBP",
 			}}}
-			tag, err := tx.write(t.Context())
+			var tag commitTag
+			err = tx.write(t.Context(), &tag)
 			var pg *pgconn.PgError
 			if !errors.As(err, &pg) || pg.ConstraintName != sabotage.constraint {
 				t.Errorf("answered with %q, %v; want a violation of %s", tag, err,
