@@ -84,7 +84,14 @@ func (d *days) closedFigures(
 			dates = append(dates, date)
 		}
 	}
-	noons, err := BusinessDays(ctx, d.routing, dates)
+	return Figures(ctx, d.routing, d.reports, dates)
+}
+
+// Figures adds up the figures of ascending dates.
+func Figures(
+	ctx context.Context, routing *ledger.Routing, reports *ledger.Reports, dates []string,
+) (ledger.RangeFigures, error) {
+	noons, err := BusinessDays(ctx, routing, dates)
 	if err != nil {
 		return ledger.RangeFigures{}, err
 	}
@@ -92,5 +99,5 @@ func (d *days) closedFigures(
 	for i, noon := range noons {
 		days[i].BusinessDay = ledger.NewBusinessDay(noon, noon.Location())
 	}
-	return d.reports.Range(ctx, days, ledger.Split{}, nil)
+	return reports.Range(ctx, days, ledger.Split{}, nil)
 }

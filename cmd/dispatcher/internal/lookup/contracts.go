@@ -110,20 +110,6 @@ func contractDay(doc *config.Routing, name, day string, now time.Time) (time.Tim
 func daysFrom(
 	ctx context.Context, l *ledger.Ledger, from, to time.Time,
 ) (ledger.RangeFigures, error) {
-	last := to.Add(-time.Nanosecond).In(from.Location()).Format(time.DateOnly)
-	var dates []string
-	// Count dates and not hours: a day may have 23 or 25.
-	day := time.Date(from.Year(), from.Month(), from.Day(), 12, 0, 0, 0, time.UTC)
-	for ; day.Format(time.DateOnly) <= last; day = day.AddDate(0, 0, 1) {
-		dates = append(dates, day.Format(time.DateOnly))
-	}
-	noons, err := app.BusinessDays(ctx, l.Routing, dates)
-	if err != nil {
-		return ledger.RangeFigures{}, err
-	}
-	days := make([]ledger.RangeDay, len(noons))
-	for i, noon := range noons {
-		days[i].BusinessDay = ledger.NewBusinessDay(noon, noon.Location())
-	}
-	return l.Reports.Range(ctx, days, ledger.Split{}, nil)
+	last := to.Add(-time.Nanosecond).In(from.Location())
+	return app.Figures(ctx, l.Routing, l.Reports, datesBetween(from, last))
 }

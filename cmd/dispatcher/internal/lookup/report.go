@@ -134,16 +134,10 @@ func Days(
 			return nil, err
 		}
 	}
-	var dates []string
-	last := to.Format(time.DateOnly)
-	// Count dates and not hours: a day may have 23 or 25.
-	day := time.Date(from.Year(), from.Month(), from.Day(), 12, 0, 0, 0, time.UTC)
-	for ; day.Format(time.DateOnly) <= last; day = day.AddDate(0, 0, 1) {
-		dates = append(dates, day.Format(time.DateOnly))
-	}
+	dates := datesBetween(from, to)
 	if len(dates) == 0 {
 		return nil, &control.Refused{Err: fmt.Errorf("%s %s is after %s %s", b.FromName, b.From,
-			b.ToName, last)}
+			b.ToName, to.Format(time.DateOnly))}
 	}
 	noons, err := app.BusinessDays(ctx, l.Routing, dates)
 	if errors.Is(err, ledger.ErrNoRouting) { // an empty database
@@ -158,6 +152,17 @@ func Days(
 		return noons, nil
 	}
 	return noons, err
+}
+
+// datesBetween are the dates from that of first to that of last. It counts dates and not hours: a
+// day may have 23 or 25.
+func datesBetween(first, last time.Time) (dates []string) {
+	end := last.Format(time.DateOnly)
+	day := time.Date(first.Year(), first.Month(), first.Day(), 12, 0, 0, 0, time.UTC)
+	for ; day.Format(time.DateOnly) <= end; day = day.AddDate(0, 0, 1) {
+		dates = append(dates, day.Format(time.DateOnly))
+	}
+	return dates
 }
 
 // rangeEnd returns noon of the first or last day of a range. It refuses a day in the future.
