@@ -20,10 +20,16 @@ func (p *Paused) Any() bool {
 	return p.All || len(p.Lanes)+len(p.Routes)+len(p.Tenants)+len(p.Prefixes) > 0
 }
 
+// Lane reports whether a whole lane is paused.
+func (p *Paused) Lane(name string) bool { return p.All || slices.Contains(p.Lanes, name) }
+
+// Route reports whether a whole route is paused.
+func (p *Paused) Route(name string) bool { return p.All || slices.Contains(p.Routes, name) }
+
 // Holds reports whether a message with this lane, tenant, route and number is paused.
 func (p *Paused) Holds(lane, tenant, route, number string) bool {
-	return p.All || slices.Contains(p.Lanes, lane) || slices.Contains(p.Routes, route) ||
-		slices.Contains(p.Tenants, tenant) || p.holdsNumber(number)
+	return p.Lane(lane) || p.Route(route) || slices.Contains(p.Tenants, tenant) ||
+		p.holdsNumber(number)
 }
 
 func (p *Paused) holdsNumber(number string) bool {

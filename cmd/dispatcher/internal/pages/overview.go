@@ -2,7 +2,6 @@ package pages
 
 import (
 	"html/template"
-	"slices"
 
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/status"
@@ -93,7 +92,7 @@ func routeOf(now *snapshot, route *config.Route) routeNow {
 	out := routeNow{
 		Name: route.Name, Mode: string(route.Mode), Fallback: string(route.Fallback),
 		Match: matchWords(&route.Match), Rules: ruleWords(route),
-		Paused: now.doc.Paused.All || slices.Contains(now.doc.Paused.Routes, route.Name),
+		Paused: now.doc.Paused.Route(route.Name),
 	}
 	for i := range now.ramps {
 		if now.ramps[i].Route == route.Name {

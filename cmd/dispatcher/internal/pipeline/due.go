@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -188,12 +187,11 @@ func (d *Dispatcher) countWaiting(ctx context.Context) error {
 	}
 	full, total, firstLane := map[string]bool{}, int64(0), false
 	routing := d.routing.Load()
-	paused := &routing.Paused
 	for name, lane := range routing.Lanes {
 		n := waiting[name]
 		total += n
 		firstLane = firstLane || lane.Order == 0 && n > 0
-		byOperator := paused.All || slices.Contains(paused.Lanes, name)
+		byOperator := routing.Paused.Lane(name)
 		full[name] = n >= lane.MaxWaiting || byOperator
 		d.cfg.Metrics.pausedLane(name, byOperator, n >= lane.MaxWaiting)
 		d.cfg.Metrics.waiting.WithLabelValues(name).Set(float64(n))

@@ -326,7 +326,7 @@ func percentile(answers map[int64]int64, part float64) *float64 {
 }
 
 func newLane(name string, f *facts) Lane {
-	paused := f.doc.Paused.All || slices.Contains(f.doc.Paused.Lanes, name)
+	paused := f.doc.Paused.Lane(name)
 	lane := Lane{Lane: name, Paused: paused, byOperator: paused}
 	for _, q := range f.recent.Queues {
 		if q.Lane != name {
