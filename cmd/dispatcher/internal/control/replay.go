@@ -266,11 +266,9 @@ func (r *replay) replayedID(
 // decode decodes and plans the envelope as the dispatcher will. The returned text says why it would
 // be a dead record again; it is empty when it would not.
 func (r *replay) decode(d *ledger.DeadRecord, value []byte) (*envelope.Message, []byte, string) {
-	unknown := r.cfg.AllowUnknown
-	m, problem := envelope.Decode(value, unknown)
-	if problem != nil && problem.Code == envelope.BadNumber {
-		value = r.cfg.Region.Rewrite(value)
-		m, problem = envelope.Decode(value, unknown)
+	m, rewritten, problem := envelope.DecodeRewritten(value, r.cfg.AllowUnknown, r.cfg.Region.Rewrite)
+	if rewritten != nil {
+		value = rewritten
 	}
 	if problem == nil {
 		now := time.Now().UTC()

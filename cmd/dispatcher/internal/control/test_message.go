@@ -121,10 +121,9 @@ func (s *TestSent) compose(doc *config.Routing, cfg *TestConfig, of *TestMessage
 	if err != nil {
 		return nil, err
 	}
-	m, problem := envelope.Decode(value, cfg.AllowUnknown)
-	if problem != nil && problem.Code == envelope.BadNumber {
-		value = cfg.Region.Rewrite(value)
-		m, problem = envelope.Decode(value, cfg.AllowUnknown)
+	m, rewritten, problem := envelope.DecodeRewritten(value, cfg.AllowUnknown, cfg.Region.Rewrite)
+	if rewritten != nil {
+		value = rewritten
 	}
 	if problem != nil {
 		return nil, refusef("%s: %s. What to do: %s", problem.Code, problem.Detail,

@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -35,19 +34,19 @@ func newBatch(lane string, fetches kgo.Fetches, cfg *ConsumerConfig) batch {
 }
 
 func newJob(lane string, record *kgo.Record, cfg *ConsumerConfig) decide.Job {
-	message, problem := envelope.Decode(record.Value, cfg.AllowUnknown)
+	// A rewritten record is stored, so that it means the same wherever and whenever it is decoded.
+	message, rewritten, problem := envelope.DecodeRewritten(record.Value, cfg.AllowUnknown,
+		cfg.Rewrite)
 	job := decide.Job{
 		Lane: lane,
 		Origin: decide.Origin{
 			Topic: record.Topic, Partition: record.Partition, Offset: record.Offset,
 		},
-		Produced: record.Timestamp,
-		Raw:      record.Value,
-		Message:  message,
-		Problem:  problem,
-	}
-	if problem != nil && problem.Code == envelope.BadNumber && cfg.Rewrite != nil {
-		rewrite(&job, cfg)
+		Produced:  record.Timestamp,
+		Raw:       record.Value,
+		Rewritten: rewritten,
+		Message:   message,
+		Problem:   problem,
 	}
 	if cfg.Traceparent != nil && job.Problem == nil && job.Message.Traceparent == "" {
 		trace(&job, cfg.Traceparent(record))
@@ -66,17 +65,6 @@ func trace(job *decide.Job, traceparent string) {
 	}
 	job.Message.Traceparent = traceparent
 	job.Rewritten = envelope.WithTraceparent(value, traceparent)
-}
-
-// rewrite decodes the record again with its recipient in E.164. The rewritten record is stored, so
-// that it means the same wherever and whenever it is decoded again.
-func rewrite(job *decide.Job, cfg *ConsumerConfig) {
-	value := cfg.Rewrite(job.Raw)
-	if bytes.Equal(value, job.Raw) {
-		return
-	}
-	job.Message, job.Problem = envelope.Decode(value, cfg.AllowUnknown)
-	job.Rewritten = value
 }
 
 // without is the batch without the records of the given partitions.
