@@ -11,7 +11,6 @@ import (
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/config"
-	"dispatcher/ledger"
 	"dispatcher/selector"
 )
 
@@ -126,10 +125,7 @@ func (a *API) steerRamp(ctx context.Context, in *steerInput) (*reply[*control.Ra
 	if err != nil {
 		return nil, nothingDone(err)
 	}
-	to := map[string]ledger.RampState{
-		"hold": ledger.RampHeld, "resume": ledger.RampRunning, "cancel": ledger.RampCancelled,
-	}[in.Body.Do]
-	steered, err := draft.SteerRamp(ctx, in.Route, to)
+	steered, err := draft.SteerRamp(ctx, in.Route, control.SteeredTo[in.Body.Do])
 	return &reply[*control.RampStarted]{steered}, err
 }
 

@@ -183,6 +183,11 @@ func changesNothing(r *ledger.Ramp) bool {
 	return true
 }
 
+// SteeredTo are the states that SteerRamp sets, by what an operator asks for.
+var SteeredTo = map[string]ledger.RampState{
+	"hold": ledger.RampHeld, "resume": ledger.RampRunning, "cancel": ledger.RampCancelled,
+}
+
 // SteerRamp holds, resumes or cancels the ramp of a route. In a dry run, or when the ramp is in
 // that state already, it returns the unchanged ramp.
 func (d *Draft) SteerRamp(

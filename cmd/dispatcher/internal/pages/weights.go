@@ -13,7 +13,6 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/config"
-	"dispatcher/ledger"
 	"dispatcher/selector"
 )
 
@@ -166,13 +165,8 @@ func (s *Server) ramped(
 	return s.done(w, r, routePath(route), done.Ramp.Sentence())
 }
 
-// rampMoves maps the values of the buttons to states.
-var rampMoves = map[string]ledger.RampState{
-	"hold": ledger.RampHeld, "resume": ledger.RampRunning, "cancel": ledger.RampCancelled,
-}
-
 func (s *Server) steerRamp(w http.ResponseWriter, r *request) error {
-	to, ok := rampMoves[r.PostFormValue("move")]
+	to, ok := control.SteeredTo[r.PostFormValue("move")]
 	if !ok {
 		return refuse("choose to hold, resume or cancel the ramp")
 	}
