@@ -50,10 +50,7 @@ func writeHTML(
 		Keep: keepCheckpoint, Checkpoint: r.Checkpoint,
 	}
 	if len(r.Rows) > 0 {
-		channels, hours := *figures, *figures
-		channels.By = []report.Dimension{report.ByRoute, report.ByChannel}
-		hours.By = []report.Dimension{report.ByHour}
-		byChannel, byHour := report.NewRange(&channels), report.NewRange(&hours)
+		byChannel, byHour := report.PlottedRanges(figures)
 		var err error
 		if page.Plots, err = plots.Range(&byChannel, &byHour); err != nil {
 			return err

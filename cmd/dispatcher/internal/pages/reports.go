@@ -60,10 +60,8 @@ func (s *Server) reports(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	p.Unit = string(figures.Unit)
-	channels, hours := *figures, *figures
-	channels.By = []report.Dimension{report.ByRoute, report.ByChannel}
-	hours.By = []report.Dimension{report.ByHour}
-	p.Range = report.NewRange(&channels)
+	var byHour report.Range
+	p.Range, byHour = report.PlottedRanges(figures)
 	p.Rows, p.More = firstOf(p.Range.Rows, mostReportRows)
 	p.From, p.To = p.Day, p.LastDay
 	p.Query = template.URL(url.Values{ //nolint:gosec // Encode escapes what it writes.
@@ -77,7 +75,6 @@ func (s *Server) reports(w http.ResponseWriter, r *request) error {
 	}
 	p.Sentences, p.MoreSentences = firstOf(p.Sentences, mostSentences)
 	if len(p.Rows) > 0 {
-		byHour := report.NewRange(&hours)
 		drawn, err := plots.Range(&p.Range, &byHour)
 		if err != nil {
 			return err

@@ -93,6 +93,13 @@ type PeriodVerdict struct {
 	RouteVerdict
 }
 
+// PlottedRanges makes the two reports that plots need: by route and channel, and by hour.
+func PlottedRanges(f *RangeFigures) (byChannel, byHour Range) {
+	channels, hours := *f, *f
+	channels.By, hours.By = []Dimension{ByRoute, ByChannel}, []Dimension{ByHour}
+	return NewRange(&channels), NewRange(&hours)
+}
+
 // NewRange makes the report of a range: it sums each period and makes a verdict of each route in
 // it.
 func NewRange(f *RangeFigures) Range {
