@@ -39,6 +39,11 @@ type days struct {
 	changed bool // owned by run
 }
 
+// factsKept is how long the facts of messages are kept.
+func (a *App) factsKept() time.Duration {
+	return cmp.Or(a.opts.Settings.LedgerRetention, 400*24*time.Hour)
+}
+
 // keepDays starts to make and drop partitions. Settings without retention, as in tests, get the
 // default.
 func (a *App) keepDays() {
@@ -49,7 +54,7 @@ func (a *App) keepDays() {
 		retention: ledger.Retention{
 			IDs:      cmp.Or(s.IDRetention, 7*24*time.Hour),
 			Payloads: cmp.Or(s.PayloadRetention, 7*24*time.Hour),
-			Facts:    cmp.Or(s.LedgerRetention, 400*24*time.Hour),
+			Facts:    a.factsKept(),
 		},
 		metrics: newDaysMetrics(a.registry), log: a.log, trouble: a.trouble,
 	}

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -52,7 +51,7 @@ func (a *App) seal() error {
 		return g
 	}
 	w := &sealer{
-		store: a.ledger.Seals, keys: keys, facts: cmp.Or(s.LedgerRetention, 400*24*time.Hour),
+		store: a.ledger.Seals, keys: keys, facts: a.factsKept(),
 		size: gauge("leaves", "How many leaves the log of hashes has."),
 		until: gauge("until_timestamp_seconds",
 			"Until when received messages are sealed, as a Unix time."),

@@ -244,8 +244,7 @@ func (p *Plan) adopt(seen *ledger.Seen) []Task {
 func excludeOptedOut(tasks []Task, seen *ledger.Seen) {
 	for i := range tasks {
 		t := &tasks[i]
-		t.optedOut = seen.IsOptedOut(i) && !t.Lane.IgnoreOptOut && len(t.Row.PartsLeft) == 0 &&
-			t.Row.SameKey == ""
+		t.optedOut = seen.IsOptedOut(i) && !t.Lane.IgnoreOptOut && t.whole()
 	}
 }
 

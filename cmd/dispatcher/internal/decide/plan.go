@@ -199,7 +199,7 @@ func (p *planner) planDue(row ledger.Message) Task {
 		t.Row.Plan = kept
 		t.First = p.routing.MemberIndex(t.Route, kept.FirstChoice)
 	}
-	p.release(&t)
+	p.unpinIfGone(&t)
 	return t
 }
 
@@ -221,11 +221,11 @@ func (t *Task) due(now time.Time) time.Time {
 	return Earlier(at, now) // the clock may have been set back
 }
 
-// release unpins a message that was held for a throttled channel which will not take it any more:
-// the route lost the channel, or operators switched it off. A message with accepted parts stays
-// pinned, because no other channel may send the rest.
-func (p *planner) release(t *Task) {
-	if t.Row.Pinned == "" || len(t.Row.PartsLeft) > 0 || t.Row.SameKey != "" || t.Route == nil {
+// unpinIfGone unpins a message that was held for a throttled channel which will not take it any
+// more: the route lost the channel, or operators switched it off. A message with accepted parts
+// stays pinned, because no other channel may send the rest.
+func (p *planner) unpinIfGone(t *Task) {
+	if t.Row.Pinned == "" || !t.whole() || t.Route == nil {
 		return
 	}
 	at := p.routing.MemberIndex(t.Route, t.Row.Pinned)

@@ -61,7 +61,7 @@ func (r *Replay) Plan(row *ledger.Message, msg *envelope.Message, begun bool) *T
 	if row.Attempts > 0 || !r.Draws(t.Route, row.Plan.KeyID) {
 		t.First = r.a.routing.MemberIndex(t.Route, row.Plan.FirstChoice)
 	}
-	p.release(t)
+	p.unpinIfGone(t)
 	return t
 }
 

@@ -68,7 +68,7 @@ func (r *Replay) PlanWithout(row *ledger.Message, route *Route) *Task {
 	if row.Attempts > 0 || !r.Draws(route, row.Plan.KeyID) {
 		t.First = r.a.routing.MemberIndex(route, row.Plan.FirstChoice)
 	}
-	p.release(t)
+	p.unpinIfGone(t)
 	return t
 }
 
