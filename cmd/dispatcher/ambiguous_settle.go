@@ -192,39 +192,11 @@ func settlePages(
 		})
 }
 
-// printedLeft is the error of a command that changed many messages and printed the result: printed
-// is the error of printing, err that of the change. If messages were left, the exit code says so.
-func printedLeft(printed, err error, left []control.Left) error {
-	if err != nil || printed != nil {
-		return errors.Join(printed, err)
-	}
-	if len(left) > 0 {
-		return failed(nil) // they have been listed
-	}
-	return nil
-}
-
-// leftSheet lists messages that were left as they are.
-func leftSheet(messages []control.Left, as format) sheet {
-	return list(as, messages, []column[control.Left]{
-		{key: "id"},
-		{key: "why", name: "why_it_was_left", head: "why it was left", width: 80},
-	}...)
-}
-
 func (c *cli) printSettled(r *settledMany, f *settleFlags) error {
-	left := leftSheet(r.Left, f.format)
-	if f.format != formatTable {
-		return f.format.write(c.out, r, left)
-	}
-	if len(left.rows) > 0 {
-		left.draw(c.out)
-	}
+	sentence := fmt.Sprintf("%d of %d messages are settled as %s.", r.Settled, r.Matched, r.As)
 	if r.DryRun {
-		fmt.Fprintf(c.out, "%d messages would be settled as %s; with --yes in place of --dry-run "+
-			"they are.\n", r.Matched, r.As)
-	} else {
-		fmt.Fprintf(c.out, "%d of %d messages are settled as %s.\n", r.Settled, r.Matched, r.As)
+		sentence = fmt.Sprintf("%d messages would be settled as %s; with --yes in place of "+
+			"--dry-run they are.", r.Matched, r.As)
 	}
-	return nil
+	return c.printMany(r, r.Left, f.format, sentence)
 }

@@ -239,18 +239,13 @@ func (c *cli) cancelMany(ctx context.Context, l *database, f *cancelFlags) error
 func (c *cli) printCancelled(
 	ctx context.Context, l *database, r *cancelledMany, f *cancelFlags,
 ) error {
-	left := leftSheet(r.Left, f.format)
-	if f.format != formatTable {
-		return f.format.write(c.out, r, left)
-	}
-	if len(left.rows) > 0 {
-		left.draw(c.out)
-	}
+	sentence := fmt.Sprintf("%d of %d messages are cancelled.", r.Cancelled, r.Matched)
 	if r.DryRun {
-		fmt.Fprintf(c.out, "%s would be cancelled; with --yes in place of --dry-run they are.\n",
+		sentence = fmt.Sprintf("%s would be cancelled; with --yes in place of --dry-run they are.",
 			counted(r.Matched, "message", "messages"))
-	} else {
-		fmt.Fprintf(c.out, "%d of %d messages are cancelled.\n", r.Cancelled, r.Matched)
+	}
+	if err := c.printMany(r, r.Left, f.format, sentence); err != nil || f.format != formatTable {
+		return err
 	}
 	return c.printUnread(ctx, l, f.lane)
 }
