@@ -112,7 +112,7 @@ type erasedTenant struct {
 }
 
 func (c *cli) erase(ctx context.Context, l *database, e *ledger.Erasure, as format) error {
-	keys, err := drawKeys(l.settings)
+	keys, err := drawKeys(l.settings, "the messages were drawn with")
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dispatcher/config"
+	"dispatcher/selector"
 )
 
 // What a key of the file is for.
@@ -139,6 +140,20 @@ func (c *cli) keysChild(
 	return cmd
 }
 
+// drawKeys reads all keys of the key file: older ones check older draws. of says which keys are
+// needed, for the error when the file is not set.
+func drawKeys(s *config.Settings, of string) ([]selector.Key, error) {
+	if s.DrawKeyFile == "" {
+		return nil, usage(errors.New("DISPATCHER_DRAW_KEY_FILE is missing; set it to the file with " +
+			"the keys that " + of))
+	}
+	keys, err := config.DrawKeys(s.DrawKeyFile)
+	if err != nil {
+		return nil, usage(err)
+	}
+	return keys, nil
+}
+
 func (c *cli) showKeys(path string, _ []string, as format) error {
 	ring, err := readKeyRing(path)
 	if err != nil {
@@ -173,9 +188,7 @@ func (c *cli) promoteKey(path string, args []string, as format) error {
 		return usage(fmt.Errorf("%s has no key with the id %q; \"dispatcher keys show\" lists them",
 			path, id))
 	}
-	return c.changeKeys(path, as, func(text string) (string,
-		error,
-	) {
+	return c.changeKeys(path, as, func(text string) (string, error) {
 		return config.PromoteDrawKey(text, id)
 	}, func(ring *keyRing) string {
 		ring.Promoted = id
@@ -190,9 +203,7 @@ in the file. Keep the old keys: without them old days cannot be verified.`
 
 // rotateKeys adds a key, moves it to the top and says what to do with the file next.
 func (c *cli) rotateKeys(path string, _ []string, as format) error {
-	return c.changeKeys(path, as, func(text string) (string,
-		error,
-	) {
+	return c.changeKeys(path, as, func(text string) (string, error) {
 		return config.AddDrawKey(text), nil
 	}, func(ring *keyRing) string {
 		ring.Added, ring.Promoted = ring.Keys[0].KeyID, ring.Keys[0].KeyID

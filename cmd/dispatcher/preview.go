@@ -177,7 +177,7 @@ func keysAtHand(s *config.Settings) ([]selector.Key, error) {
 	if s.DrawKeyFile == "" {
 		return nil, nil
 	}
-	return drawKeys(s)
+	return drawKeys(s, "the messages were drawn with")
 }
 
 // keysIfReadable are the keys for a command that shows less without them.

@@ -246,11 +246,8 @@ func (r *reconciler) load(
 	var keys []selector.Key
 	var err error
 	if !r.keyless {
-		if r.l.settings.DrawKeyFile == "" {
-			return usage(errors.New("DISPATCHER_DRAW_KEY_FILE is missing; set it to the file with the " +
-				"keys that numbers are hashed with, or give --without-keys"))
-		}
-		if keys, err = drawKeys(r.l.settings); err != nil {
+		keys, err = drawKeys(r.l.settings, "numbers are hashed with, or give --without-keys")
+		if err != nil {
 			return err
 		}
 	}
