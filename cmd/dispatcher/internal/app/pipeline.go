@@ -75,7 +75,7 @@ func (a *App) openRouting(ctx context.Context) error {
 		return err
 	}
 	a.readiness.reloader.Store(a.reloader)
-	a.readiness.ready.Store(new(a.dispatch.Ready))
+	a.readiness.ready.Store(new(a.dispatch.Unready))
 	a.serveWebhooks()
 	a.ownLoop("due rows", a.dispatch.Run)
 	a.ownLoop("routing watch", a.reloader.watch)

@@ -28,7 +28,7 @@ type readiness struct {
 
 	ping     atomic.Pointer[func(context.Context) error]
 	reloader atomic.Pointer[reloader]
-	ready    atomic.Pointer[func() map[string]string] // see pipeline.Dispatcher.Ready
+	ready    atomic.Pointer[func() map[string]string] // see pipeline.Dispatcher.Unready
 	consumer atomic.Pointer[kafka.Consumer]
 
 	refused atomic.Pointer[refusal] // the latest write that PostgreSQL refused

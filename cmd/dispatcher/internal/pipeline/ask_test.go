@@ -97,7 +97,7 @@ func TestEachQuestionIsPutToTheScorerAtOnce(t *testing.T) {
 
 func TestAnswersAboutDueRowsAreForgotten(t *testing.T) {
 	t.Parallel()
-	var a answers
+	var a scoreAnswers
 	scores := &decide.Scores{Values: []float64{1}}
 	a.put(map[int64]keptAnswer{7: {RowScores: decide.RowScores{Scores: scores}}}, noon)
 	if a.known()[7].Scores != scores {
@@ -111,7 +111,7 @@ func TestAnswersAboutDueRowsAreForgotten(t *testing.T) {
 
 func TestRowsThatAreBeingAskedAboutAreLeftOut(t *testing.T) {
 	t.Parallel()
-	var a answers
+	var a scoreAnswers
 	if a.open() != nil {
 		t.Error("no question is in progress")
 	}

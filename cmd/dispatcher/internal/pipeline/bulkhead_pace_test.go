@@ -86,7 +86,7 @@ func (p *paced) submit(c int) {
 		sender++
 	}
 	w.outSince[sender].Store(int64(p.now) + 1)
-	w.load.held.Add(1)
+	w.load.inFlight.Add(1)
 	p.slots--
 	e := pacedEnd{c: c, sender: sender, at: p.now + p.latency(c, p.sent[c])}
 	if e.at == p.now || e.at > p.now+paceTimeout {

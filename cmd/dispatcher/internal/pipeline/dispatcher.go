@@ -117,7 +117,7 @@ type Dispatcher struct {
 	minutes        minutes // what this process granted
 	heartbeat      *heartbeat
 	due            *schedule     // when the rows that this process has put off come due
-	answers        answers       // of scoring functions
+	answers        scoreAnswers  // of scoring functions
 	neededScopes   neededScopes  // scopes that count due rows
 	wakeSet        wakeSet       // limits and channels with new free slots
 	firstLaneWaits atomic.Bool   // whether rows of the first lane are known to wait
@@ -246,9 +246,9 @@ func (d *Dispatcher) Paused(lane string) bool {
 	return d.full[lane]
 }
 
-// Ready reports, per channel of the current routing, why this process cannot send on it now; empty
+// Unready reports, per channel of the current routing, why this process cannot send on it now; empty
 // when it can.
-func (d *Dispatcher) Ready() map[string]string {
+func (d *Dispatcher) Unready() map[string]string {
 	routing := d.routing.Load()
 	reasons := d.unready(routing)
 	out := make(map[string]string, len(reasons))
@@ -267,7 +267,7 @@ func (d *Dispatcher) unready(routing *decide.Routing) []string {
 	for i := range routing.Channels {
 		reasons[i] = decide.Removed
 		if w := d.workers[routing.Channels[i].Name]; w != nil {
-			reasons[i] = w.ready(now)
+			reasons[i] = w.unready(now)
 		}
 	}
 	return reasons

@@ -78,7 +78,7 @@ func TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs(t *testing.T) {
 				t.Errorf("the adapter got %s, want %s", got, latest)
 			}
 		}
-		if got := w.ready(time.Now()); got != decide.Busy {
+		if got := w.unready(time.Now()); got != decide.Busy {
 			t.Errorf("ready %q after the second time", got)
 		}
 		if codes := w.codes(); codes[decide.CodeLate] != 2 || len(codes) != 1 {
@@ -103,11 +103,11 @@ func TestAnUntimedSlowDownDoesNotShortenAnAnnouncedPause(t *testing.T) {
 		w.applyThrottle(&provider.Result{Outcome: provider.Throttled, RetryAfter: 30 * time.Second})
 		w.applyThrottle(&provider.Result{Outcome: provider.Throttled})
 		time.Sleep(29 * time.Second)
-		if got := w.ready(time.Now()); got != decide.Throttled {
+		if got := w.unready(time.Now()); got != decide.Throttled {
 			t.Errorf("ready %q before the time that was named", got)
 		}
 		time.Sleep(2 * time.Second)
-		if got := w.ready(time.Now()); got != "" {
+		if got := w.unready(time.Now()); got != "" {
 			t.Errorf("ready %q after it", got)
 		}
 	})
@@ -126,11 +126,11 @@ func TestABurstOfSlowDownsDoublesThePauseOnce(t *testing.T) {
 				w.applyThrottle(&provider.Result{Outcome: provider.Throttled})
 			}
 			time.Sleep(want - time.Millisecond)
-			if got := w.ready(time.Now()); got != decide.Throttled {
+			if got := w.unready(time.Now()); got != decide.Throttled {
 				t.Errorf("burst %d: ready %q before %s", i+1, got, want)
 			}
 			time.Sleep(time.Millisecond)
-			if got := w.ready(time.Now()); got != "" {
+			if got := w.unready(time.Now()); got != "" {
 				t.Errorf("burst %d: ready %q after %s", i+1, got, want)
 			}
 			time.Sleep(time.Second)

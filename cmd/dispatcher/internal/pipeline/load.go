@@ -14,7 +14,7 @@ import (
 // load counts what this process has in flight on one channel, over all connections that the channel
 // has had. Claims add to it when they decide, workers subtract when they have an answer.
 type load struct {
-	held     atomic.Int64 // attempts claimed and not answered
+	inFlight atomic.Int64 // attempts claimed and not answered
 	answered atomic.Int64 // times that observe has added
 	usual    atomic.Int64 // the usual answer time in nanoseconds, see observe
 	waiting  atomic.Int64 // messages of this process that wait for room here
@@ -26,7 +26,7 @@ type load struct {
 // release counts an attempt as no longer in flight.
 func (l *load) release() {
 	if l != nil {
-		l.held.Add(-1)
+		l.inFlight.Add(-1)
 	}
 }
 
@@ -84,7 +84,7 @@ func (l *load) takeWaiting(n int64) int {
 func (w *worker) inFlight(now time.Time) inFlight {
 	since := now.Sub(w.began)
 	f := inFlight{
-		held: int(w.load.held.Load()), senders: int(w.concurrency), usual: w.load.usualTime(),
+		held: int(w.load.inFlight.Load()), senders: int(w.concurrency), usual: w.load.usualTime(),
 	}
 	lately := max(f.usual, leastLately)
 	f.answered = w.lately.count(since, lately)
@@ -251,7 +251,7 @@ func (d *Dispatcher) reserve(c *claim) {
 	defer d.mu.RUnlock()
 	for _, a := range c.attempts {
 		if a.load = d.loads[a.Channel]; a.load != nil {
-			a.load.held.Add(1)
+			a.load.inFlight.Add(1)
 		}
 	}
 }
@@ -260,7 +260,7 @@ func (d *Dispatcher) reserve(c *claim) {
 func (c *claim) unreserve() {
 	for _, a := range c.attempts {
 		if a.load != nil {
-			a.load.held.Add(-1)
+			a.load.inFlight.Add(-1)
 			a.load = nil
 		}
 	}
@@ -284,7 +284,7 @@ func (d *Dispatcher) loadsNow() map[string]int64 {
 	defer d.mu.RUnlock()
 	now := make(map[string]int64, len(d.loads))
 	for name, l := range d.loads {
-		now[name] = l.held.Load()
+		now[name] = l.inFlight.Load()
 	}
 	return now
 }

@@ -116,9 +116,9 @@ func (o *openAttempts) committed(c *openClaim, attempts []*openAttempt) {
 	o.forget()
 }
 
-// pin keeps the claim of an attempt open until this process ends. Its outcome could not be written,
+// leaveOpen keeps the claim of an attempt open until this process ends. Its outcome could not be written,
 // so the heartbeat must keep reporting an open attempt of that time.
-func (o *openAttempts) pin(a *openAttempt) {
+func (o *openAttempts) leaveOpen(a *openAttempt) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	a.claim.open++

@@ -312,7 +312,7 @@ func TestWhatNoSenderComesForGoesBackInTime(t *testing.T) {
 			if i >= 3 { // two with the senders and two that wait for them
 				want = decide.Busy
 			}
-			if got := w.ready(time.Now()); got != want {
+			if got := w.unready(time.Now()); got != want {
 				t.Errorf("with %d flights: ready %q, want %q", i+1, got, want)
 			}
 		}
@@ -320,7 +320,7 @@ func TestWhatNoSenderComesForGoesBackInTime(t *testing.T) {
 		if codes := w.codes(); codes[decide.CodeLate] != 3 || len(codes) != 1 {
 			t.Errorf("got returned codes %v", codes)
 		}
-		if got := w.ready(time.Now()); got != "" {
+		if got := w.unready(time.Now()); got != "" {
 			t.Errorf("ready %q with an empty queue", got)
 		}
 	})
@@ -340,7 +340,7 @@ func TestAQueueWithTimeDoesNotMakeAChannelBusy(t *testing.T) {
 			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now})
 		}
 		synctest.Wait()
-		if got := w.ready(time.Now()); got != "" {
+		if got := w.unready(time.Now()); got != "" {
 			t.Errorf("ready %q", got)
 		}
 		time.Sleep(6 * time.Second)
@@ -365,7 +365,7 @@ func TestAThrottledChannelSendsNothingDuringThePause(t *testing.T) {
 			})
 		}
 		time.Sleep(20 * time.Millisecond)
-		if got := w.ready(time.Now()); got != decide.Throttled {
+		if got := w.unready(time.Now()); got != decide.Throttled {
 			t.Errorf("ready %q after the provider throttled", got)
 		}
 		channel.slowDown(0)
@@ -401,7 +401,7 @@ func TestAProcessThatMayCountAsDeadSendsNothing(t *testing.T) {
 			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now, leave: now.Add(at)})
 		}
 		time.Sleep(7500 * time.Millisecond)
-		if got := w.ready(time.Now()); got != decide.Busy {
+		if got := w.unready(time.Now()); got != decide.Busy {
 			t.Errorf("ready %q without a heartbeat", got)
 		}
 		w.heartbeat.beat(beatAt(time.Now()))
@@ -409,7 +409,7 @@ func TestAProcessThatMayCountAsDeadSendsNothing(t *testing.T) {
 		if codes := w.codes(); codes[""] != 2 || codes[decide.CodeLate] != 3 {
 			t.Errorf("got returned codes %v", codes)
 		}
-		if got := w.ready(time.Now()); got != "" {
+		if got := w.unready(time.Now()); got != "" {
 			t.Errorf("ready %q after a heartbeat", got)
 		}
 	})
@@ -457,8 +457,8 @@ func TestANewRoutingKeepsTheConnectionAndWhatItLearned(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := p.worker("a")
-	if w != before || w.ready(time.Now()) != decide.Throttled || p.channels["a"].closed {
-		t.Errorf("the worker was replaced or lost its pause: ready %q", w.ready(time.Now()))
+	if w != before || w.unready(time.Now()) != decide.Throttled || p.channels["a"].closed {
+		t.Errorf("the worker was replaced or lost its pause: ready %q", w.unready(time.Now()))
 	}
 }
 

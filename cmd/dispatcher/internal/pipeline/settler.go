@@ -135,7 +135,7 @@ func (s *settler) write(batch []answered) {
 	began := time.Now()
 	refused := s.persist(settlements)
 	for _, seq := range refused {
-		s.pin(batch, seq)
+		s.leaveOpen(batch, seq)
 	}
 	s.trace(batch, settlements, refused, began)
 	s.d.cfg.Metrics.settle.Observe(time.Since(began).Seconds())
@@ -196,11 +196,11 @@ func (s *settler) roomAgain(batch []answered) (some bool) {
 	return some
 }
 
-// pin leaves the attempt of one message open.
-func (s *settler) pin(batch []answered, seq int64) {
+// leaveOpen leaves the attempt of one message open.
+func (s *settler) leaveOpen(batch []answered, seq int64) {
 	for i := range batch {
 		if batch[i].attempt.Seq == seq {
-			s.d.open.pin(batch[i].attempt)
+			s.d.open.leaveOpen(batch[i].attempt)
 		}
 	}
 }

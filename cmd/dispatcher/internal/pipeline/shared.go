@@ -54,7 +54,7 @@ func (d *Dispatcher) state() *ledger.InstanceState {
 		name := routing.Channels[i].Name
 		c := ledger.InstanceChannel{Why: reasons[i]}
 		if l := d.loads[name]; l != nil {
-			c.Unanswered, c.Answers = l.held.Load(), l.times.recent(now)
+			c.Unanswered, c.Answers = l.inFlight.Load(), l.times.recent(now)
 		}
 		if w := d.workers[name]; w != nil {
 			f := w.inFlight(now)

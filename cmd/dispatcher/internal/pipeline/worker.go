@@ -37,9 +37,9 @@ type worker struct {
 	tracer      *tracing.Tracer // nil records nothing
 	answers     func(answered)
 
-	inbox    chan []*openAttempt // room for Config.MaxUnsettled attempts, so that put never blocks
-	turns    chan *openAttempt   // from the feeder to the senders; closed by the feeder
-	schedule sendSchedule        // owned by feed
+	inbox     chan []*openAttempt // room for Config.MaxUnsettled attempts, so that put never blocks
+	toSenders chan *openAttempt   // from the feeder to the senders; closed by the feeder
+	schedule  sendSchedule        // owned by feed
 
 	load     *load
 	outSince []atomic.Int64 // by sender: when its submission went out, since began; 0 for none
@@ -74,7 +74,7 @@ func newWorker(
 		), //nolint:gosec // Some hundreds.
 		heartbeat: heart, metrics: cfg.Metrics.channel(c.Name), tracer: cfg.Tracer,
 		answers: answers, load: load,
-		inbox: make(chan []*openAttempt, cfg.MaxUnsettled), turns: make(chan *openAttempt),
+		inbox: make(chan []*openAttempt, cfg.MaxUnsettled), toSenders: make(chan *openAttempt),
 	}
 	w.stop, w.halt = context.WithCancel(context.Background())
 	w.outSince = make([]atomic.Int64, w.concurrency)
@@ -85,8 +85,8 @@ func newWorker(
 	return w
 }
 
-// ready says why nothing can be sent on the channel now; empty when it can.
-func (w *worker) ready(now time.Time) string {
+// unready says why nothing can be sent on the channel now; empty when it can.
+func (w *worker) unready(now time.Time) string {
 	if w.paused(now) {
 		return decide.Throttled
 	}
@@ -120,7 +120,7 @@ func (w *worker) put(attempts ...*openAttempt) {
 // feed hands each attempt to a sender at its release time, the first lane before others, and
 // settles as unsent those that can no longer leave. It ends when the inbox is closed and empty.
 func (w *worker) feed() {
-	defer close(w.turns)
+	defer close(w.toSenders)
 	var alarm alarm
 	defer alarm.stop()
 	swept := time.Now()
@@ -133,14 +133,14 @@ func (w *worker) feed() {
 		}
 		next := w.handOver()
 		w.count(next)
-		turns := w.turns
+		toSenders := w.toSenders
 		if next == nil {
-			turns = nil
+			toSenders = nil
 		}
 		select {
 		case attempts := <-w.inbox: // none when it is closed
 			w.schedule.add(now, attempts...)
-		case turns <- next:
+		case toSenders <- next:
 			w.schedule.pop()
 		case <-alarm.at(now, w.wakeAt(now, swept)):
 		}
@@ -174,7 +174,7 @@ func (w *worker) handOver() *openAttempt {
 			return nil
 		}
 		select {
-		case w.turns <- next:
+		case w.toSenders <- next:
 			w.schedule.pop()
 		default:
 			return next
@@ -227,7 +227,7 @@ func (w *worker) count(next *openAttempt) {
 // run sends until the feeder ends. since shows the start of the current submission to other
 // goroutines.
 func (w *worker) run(since *atomic.Int64) {
-	for a := range w.turns {
+	for a := range w.toSenders {
 		w.sending.Add(1)
 		since.Store(int64(time.Since(w.began)) + 1)
 		result := w.send(a)

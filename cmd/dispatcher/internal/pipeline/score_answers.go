@@ -14,7 +14,7 @@ import (
 // memory: the next claim usually follows at once.
 const keptFor = 10 * time.Second
 
-// answers keeps the answers of scoring functions about due rows. A claim sees these rows only
+// scoreAnswers keeps the answers of scoring functions about due rows. A claim sees these rows only
 // inside its transaction, where no function may be called. So the claim leaves them unchanged, the
 // function is called after it, and the next claim of the row finds the answer here. Answers are
 // kept by row, because the answers of some functions must not be used for other messages. Until the
@@ -22,7 +22,7 @@ const keptFor = 10 * time.Second
 //
 // It also keeps the answers about jobs for which a claim had no slots or no room, so that the next
 // claim does not ask again.
-type answers struct {
+type scoreAnswers struct {
 	mu     sync.Mutex
 	rows   map[int64]keptAnswer         // guarded by mu; by Message.Seq
 	jobs   map[decide.JobKey]keptAnswer // guarded by mu
@@ -36,7 +36,7 @@ type keptAnswer struct {
 }
 
 // begin records that a function is being asked about rows.
-func (a *answers) begin(rows []int64) {
+func (a *scoreAnswers) begin(rows []int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.asking == nil {
@@ -48,7 +48,7 @@ func (a *answers) begin(rows []int64) {
 }
 
 // end removes the rows from those being asked about.
-func (a *answers) end(rows []int64) {
+func (a *scoreAnswers) end(rows []int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, seq := range rows {
@@ -57,7 +57,7 @@ func (a *answers) end(rows []int64) {
 }
 
 // open lists the rows that are being asked about, which claims should leave out.
-func (a *answers) open() []int64 {
+func (a *scoreAnswers) open() []int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.asking) == 0 {
@@ -67,7 +67,7 @@ func (a *answers) open() []int64 {
 }
 
 // put keeps the answers about rows and drops those that were not used in time.
-func (a *answers) put(rows map[int64]keptAnswer, now time.Time) {
+func (a *scoreAnswers) put(rows map[int64]keptAnswer, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.rows == nil {
@@ -77,7 +77,7 @@ func (a *answers) put(rows map[int64]keptAnswer, now time.Time) {
 }
 
 // putJobs is put for jobs.
-func (a *answers) putJobs(jobs map[decide.JobKey]keptAnswer, now time.Time) {
+func (a *scoreAnswers) putJobs(jobs map[decide.JobKey]keptAnswer, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.jobs == nil {
@@ -96,7 +96,7 @@ func keep[K comparable](kept, more map[K]keptAnswer, now time.Time) {
 }
 
 // known are the answers about rows; nil when there are none.
-func (a *answers) known() map[int64]decide.RowScores {
+func (a *scoreAnswers) known() map[int64]decide.RowScores {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.rows) == 0 {
@@ -111,7 +111,7 @@ func (a *answers) known() map[int64]decide.RowScores {
 
 // findJob is the answer about a job if it was given under this version of the routing. No selector
 // of a job has expired by then.
-func (a *answers) findJob(key decide.JobKey, version int64, now time.Time) *decide.Scores {
+func (a *scoreAnswers) findJob(key decide.JobKey, version int64, now time.Time) *decide.Scores {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	kept, ok := a.jobs[key]
@@ -122,7 +122,7 @@ func (a *answers) findJob(key decide.JobKey, version int64, now time.Time) *deci
 }
 
 // used drops the answers about rows that have been decided, and about the jobs of the claim.
-func (a *answers) used(d *decide.Decided) {
+func (a *scoreAnswers) used(d *decide.Decided) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.rows) == 0 && len(a.jobs) == 0 {
