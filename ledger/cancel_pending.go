@@ -105,25 +105,25 @@ func (t *Tx) readPending(rows pgx.Rows, err error) error {
 	if err != nil || len(pending) == 0 {
 		return err
 	}
-	t.seen.Withdrawn = map[int]bool{}
+	t.seen.CancelledBefore = map[int]bool{}
 	for at := range t.request.Messages {
 		if t.seen.Intakes[at] == Fresh && slices.Contains(pending, t.request.Messages[at].ID) {
-			t.seen.Withdrawn[at] = true
+			t.seen.CancelledBefore[at] = true
 		}
 	}
 	return nil
 }
 
-// carriedOut returns the ids of the withdrawn messages, and of those that the decisions end as
+// carriedOut returns the ids of the cancelled messages, and of those that the decisions end as
 // cancelled. The others have ended for another reason: they are dead or rejected.
-func (t *Tx) carriedOut() (withdrawn, ended []string) {
+func (t *Tx) carriedOut() (cancelled, ended []string) {
 	ended = []string{}
-	for at := range t.seen.Withdrawn {
+	for at := range t.seen.CancelledBefore {
 		id := t.seen.Messages[at].ID
-		withdrawn = append(withdrawn, id)
+		cancelled = append(cancelled, id)
 		if d := &t.decisions.Each[at]; d.State == Failed && d.Reason == ReasonCancelled {
 			ended = append(ended, id)
 		}
 	}
-	return withdrawn, ended
+	return cancelled, ended
 }

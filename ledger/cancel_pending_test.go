@@ -27,17 +27,17 @@ func TestACancellationThatComesFirstEndsItsMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	messages[2].State, messages[2].NextAt = ledger.Scheduled, time.Now().Add(time.Hour)
-	claim := func(messages []ledger.Message, withdrawn ...int) {
+	claim := func(messages []ledger.Message, cancelled ...int) {
 		t.Helper()
 		want := ledger.Claim{Messages: messages, Channels: []string{"a"}}
 		err := runClaim(t.Context(), l, want, func(seen *ledger.Seen) (ledger.Decisions, error) {
 			d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
 			for i := range seen.Messages {
-				if seen.Withdrawn[i] != slices.Contains(withdrawn, i) {
-					t.Errorf("message %d: withdrawn %v", i, seen.Withdrawn[i])
+				if seen.CancelledBefore[i] != slices.Contains(cancelled, i) {
+					t.Errorf("message %d: cancelled %v", i, seen.CancelledBefore[i])
 				}
 				d.Each[i] = ledger.Decision{State: ledger.Failed, Reason: ledger.ReasonCancelled}
-				if !seen.Withdrawn[i] {
+				if !seen.CancelledBefore[i] {
 					d.Each[i] = giveOne(seen, &seen.Messages[i])
 				}
 			}

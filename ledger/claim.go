@@ -50,9 +50,9 @@ type Seen struct {
 	// OptedOut marks the messages whose recipient has opted out of what their tenant sends. It may be
 	// shorter than Messages: see IsOptedOut.
 	OptedOut []bool
-	// Withdrawn marks the positions of new messages that were cancelled before they came. Decisions
-	// end them with ReasonCancelled.
-	Withdrawn map[int]bool
+	// CancelledBefore marks the positions of new messages that were cancelled before they came.
+	// Decisions end them with ReasonCancelled.
+	CancelledBefore map[int]bool
 	// Channels are the named channels in the same order.
 	Channels []ChannelState
 	// Scoped are the narrower limits in the order of Claim.Scopes.

@@ -68,16 +68,16 @@ func recipients(messages []Message, order []int) array[number] {
 	return list
 }
 
-// room returns s, or a new slice of n elements when s is nil.
-func room[T any](s []T, n int) []T {
+// sized returns s, or a new slice of n elements when s is nil.
+func sized[T any](s []T, n int) []T {
 	if s == nil {
 		return make([]T, n)
 	}
 	return s
 }
 
-// present returns b, or an empty slice in place of nil, which would be null.
-func present(b []byte) []byte {
+// notNull returns b, or an empty slice in place of nil, which would be null.
+func notNull(b []byte) []byte {
 	if b == nil {
 		return []byte{}
 	}
@@ -134,12 +134,12 @@ func changeArrays(seen *Seen, each []Decision, which []int) []any {
 		case Accepted, Waiting:
 			next[i] = instant(d.NextAt)
 			if d.WaitsFor != "" {
-				waitsFor = room(waitsFor, n)
+				waitsFor = sized(waitsFor, n)
 				waitsFor[i] = d.WaitsFor
 			}
 		}
 		if d.Waits != nil {
-			waits = room(waits, n)
+			waits = sized(waits, n)
 			waits[i] = encodeWaits(d.Waits)
 		}
 		plans.set(i, &d.Plan)
@@ -165,7 +165,7 @@ func pack(notices []Notice) []box {
 		for i := range notices {
 			if n := &notices[i]; n.Kind == kind {
 				b.keys = append(b.keys, text(n.Key))
-				b.values = append(b.values, present(n.Value))
+				b.values = append(b.values, notNull(n.Value))
 				headers = append(headers, n.Headers)
 			}
 		}

@@ -116,8 +116,8 @@ func (t *Tx) write(ctx context.Context, commit *commitTag) error {
 	if cursors := moved(t.was.cursors, t.seen.Cursors); len(cursors) > 0 {
 		batch.Queue(updateCursors, cursorArrays(cursors)...)
 	}
-	if withdrawn, ended := t.carriedOut(); len(withdrawn) > 0 {
-		batch.Queue(carryOut, withdrawn, ended)
+	if cancelled, ended := t.carriedOut(); len(cancelled) > 0 {
+		batch.Queue(carryOut, cancelled, ended)
 	}
 	for _, box := range pack(t.decisions.Notices) {
 		batch.Queue(insertOutbox, box.kind, box.keys, box.values, box.headers)

@@ -272,15 +272,15 @@ func counterArrays(rows []counterRow) []any {
 		granted[i], limit[i], start[i], reserved[i], pace[i] = r.Granted, r.Max, r.Start,
 			r.Reserved(), int64(r.Pace)
 		if !r.Next.IsZero() {
-			next = room(next, n)
+			next = sized(next, n)
 			next[i] = instant(ceil(r.Next))
 		}
 		if len(r.Taken) > 0 {
-			taken = room(taken, n)
+			taken = sized(taken, n)
 			taken[i] = encodeTallies(r.Taken)
 		}
 		if r.Currency != "" {
-			currency = room(currency, n)
+			currency = sized(currency, n)
 			currency[i] = r.Currency
 		}
 	}

@@ -154,7 +154,7 @@ func (t *inboundTx) take(parts []piece) {
 // hear calls react for a message and notes the result.
 func (t *inboundTx) hear(s *Subscribed) {
 	r := t.react(s)
-	t.keys, t.values = append(t.keys, r.Key), append(t.values, present(r.Value))
+	t.keys, t.values = append(t.keys, r.Key), append(t.values, notNull(r.Value))
 	if r.Change == NoChange {
 		return
 	}

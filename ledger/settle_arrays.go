@@ -50,7 +50,7 @@ func settlementArrays(order []*Settlement) []any {
 		segments[i], price[i] = int16(s.Segments), s.PriceMicros
 		state[i], reason[i] = string(s.State), storable(s.Reason)
 		if !s.NextAt.IsZero() {
-			next = room(next, n)
+			next = sized(next, n)
 			next[i] = instant(s.NextAt)
 		}
 		tried[i], duplicate[i], plain[i] = s.Tried, s.PossibleDuplicate, s.plain()

@@ -108,7 +108,7 @@ func forecastKeys(s *config.Settings) ([]selector.Key, string, error) {
 }
 
 // newQuestion reads the files.
-func (c *cli) newQuestion(f *explainFlags, doc *config.Routing) (*decide.Question, error) {
+func (c *cli) newQuestion(f *explainFlags, doc *config.Routing) (*decide.ExplainInput, error) {
 	lane, err := laneOf(f.lane, doc)
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (c *cli) newQuestion(f *explainFlags, doc *config.Routing) (*decide.Questio
 		return nil, err
 	}
 	now := time.Now().UTC()
-	q := &decide.Question{
+	q := &decide.ExplainInput{
 		Routing: routing, Now: now, Unready: map[string]string{},
 		Job: decide.Job{Lane: lane, Produced: now, Raw: raw, Message: message},
 	}
@@ -186,7 +186,7 @@ func laneOf(name string, doc *config.Routing) (string, error) {
 }
 
 // readState fills in the channels' state: the bounds from the document, the load from the file.
-func readState(q *decide.Question, path string, doc *config.Routing) error {
+func readState(q *decide.ExplainInput, path string, doc *config.Routing) error {
 	given := struct {
 		Channels map[string]channelState `json:"channels"`
 		// Cursors are the channels that had the last turn, by route.
@@ -245,7 +245,7 @@ func cursorOf(doc *config.Routing, name, channel string) (ledger.Cursor, error) 
 }
 
 // stateOf is one channel at the beginning of its windows.
-func stateOf(c *config.Channel, given channelState, q *decide.Question) ledger.ChannelState {
+func stateOf(c *config.Channel, given channelState, q *decide.ExplainInput) ledger.ChannelState {
 	state := ledger.ChannelState{Name: c.Name, LastAssigned: given.LastAssigned.UTC()}
 	state.Gate.Active = admission.Active{Max: c.Active.Max, Count: given.Active}
 	for _, limit := range c.Limits {

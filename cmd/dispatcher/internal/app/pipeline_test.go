@@ -45,7 +45,7 @@ func forecast(t *testing.T, m envelope.Message, now time.Time) decide.Explanatio
 	if m.Text == "" {
 		m.Text = "x"
 	}
-	return decide.Explain(&decide.Question{
+	return decide.Explain(&decide.ExplainInput{
 		Routing: routing, Keys: []selector.Key{{1}}, Now: now,
 		Job: decide.Job{Lane: "bulk", Produced: now, Message: m},
 	})

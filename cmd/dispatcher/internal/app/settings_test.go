@@ -193,7 +193,7 @@ func TestATextIsCountedInTheAlphabetOfTheVendorThatGetsIt(t *testing.T) {
 		{"", strings.Repeat("x", 149) + "€", "telnyx", 3},
 		{"short", strings.Repeat("x", 149) + "€", "twilio", 1},
 	} {
-		a := decide.Explain(&decide.Question{
+		a := decide.Explain(&decide.ExplainInput{
 			Routing: routing, Keys: []selector.Key{{1}}, Now: autumn,
 			Job: decide.Job{
 				Lane:     "bulk",

@@ -149,7 +149,7 @@ func (a *assigner) decide(t *Task) decision {
 // repeated under its key may have been sent before, so no reason found here fails it.
 func (a *assigner) withoutChannel(t *Task) (d decision, done bool) {
 	switch {
-	case t.withdrawn:
+	case t.cancelledBefore:
 		d.Decision = ended(t, ledger.Failed, ledger.ReasonCancelled)
 	case a.cannotRepeat(t):
 		d.Decision = a.untilResolved(t)

@@ -233,8 +233,8 @@ func (p *Plan) adopt(seen *ledger.Seen) []Task {
 		tasks = append(tasks, p.planner.planDue(row))
 	}
 	excludeOptedOut(tasks, seen)
-	for i := range seen.Withdrawn {
-		tasks[i].withdrawn = tasks[i].Route != nil // else it is dead or rejected as it is
+	for i := range seen.CancelledBefore {
+		tasks[i].cancelledBefore = tasks[i].Route != nil // else it is dead or rejected as it is
 	}
 	return tasks
 }

@@ -78,7 +78,7 @@ func TestAMessageThatWasCancelledBeforeItCameIsNotSent(t *testing.T) {
 	for i := range seen.Messages {
 		seen.Messages[i] = ledger.Message{Seq: int64(i + 1), ReceivedAt: noon}
 	}
-	seen.Withdrawn = map[int]bool{0: true, 1: true}
+	seen.CancelledBefore = map[int]bool{0: true, 1: true}
 	decided, err := Batch(plan, &seen, &Snapshot{Unready: w.unready})
 	if err != nil {
 		t.Fatal(err)

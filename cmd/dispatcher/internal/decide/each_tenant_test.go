@@ -106,7 +106,7 @@ func TestExplainKnowsTheLimitsOfEachTenant(t *testing.T) {
 	w.routing.Limits = []admission.Limit{{
 		Scope: admission.Scope{Tenant: admission.EachTenant}, Window: admission.Day, Max: 1,
 	}}
-	q := &Question{Routing: w.routing, Keys: testKeys, Now: noon}
+	q := &ExplainInput{Routing: w.routing, Keys: testKeys, Now: noon}
 	q.Job.Message.Tenant = "shop"
 	full := ledger.ScopeState{ScopeRef: ledger.ScopeRef{Scope: admission.Scope{Tenant: "shop"}}}
 	full.Counters = []admission.Counter{{

@@ -10,9 +10,9 @@ import (
 	"dispatcher/selector"
 )
 
-// Question is a message together with a state of the channels: the input to what a claim would
+// ExplainInput is a message together with a state of the channels: the input to what a claim would
 // decide.
-type Question struct {
+type ExplainInput struct {
 	Routing *Routing
 	// Keys are the keys of the key file. New draws use the first.
 	Keys []selector.Key
@@ -78,7 +78,7 @@ type Candidate struct {
 }
 
 // Function is the scoring function that has to be asked first, and its question; nil when none has.
-func (q *Question) Function() (*Function, *ScoreQuestion) {
+func (q *ExplainInput) Function() (*Function, *ScoreQuestion) {
 	p := &planner{routing: q.Routing, keys: newDrawers(q.Keys), now: q.Now}
 	t := p.plan(&q.Job)
 	if t.Route == nil || !t.Route.Asks() {
@@ -90,7 +90,7 @@ func (q *Question) Function() (*Function, *ScoreQuestion) {
 }
 
 // Explain decides about one message with the same functions that decide claims.
-func Explain(q *Question) Explanation {
+func Explain(q *ExplainInput) Explanation {
 	answer := explain(q)
 	if q.Routing.Country != nil && q.Job.Problem == nil {
 		answer.Country = new(q.Routing.Country(q.Job.Message.To))
@@ -98,7 +98,7 @@ func Explain(q *Question) Explanation {
 	return answer
 }
 
-func explain(q *Question) Explanation {
+func explain(q *ExplainInput) Explanation {
 	keys := newDrawers(q.Keys)
 	p := &planner{routing: q.Routing, keys: keys, now: q.Now}
 	t := p.plan(&q.Job)
@@ -146,7 +146,7 @@ func problemOf(t *Task) *envelope.Problem {
 
 // states completes the shared state with idle channels. Gates are copied, because a decision takes
 // slots in them.
-func (q *Question) states() []ledger.ChannelState {
+func (q *ExplainInput) states() []ledger.ChannelState {
 	states := make([]ledger.ChannelState, len(q.Routing.Channels))
 	for i := range q.Routing.Channels {
 		states[i].Name = q.Routing.Channels[i].Name
@@ -162,7 +162,7 @@ func (q *Question) states() []ledger.ChannelState {
 
 // scoped completes the state of the limits of tenants and prefixes with unused ones. Counters are
 // copied, too.
-func (q *Question) scoped() []ledger.ScopeState {
+func (q *ExplainInput) scoped() []ledger.ScopeState {
 	s := q.Routing.scopes()
 	for c := range q.Routing.Channels {
 		s.madeFor(nil, c, q.Job.Message.Tenant)
@@ -189,7 +189,7 @@ func (q *Question) scoped() []ledger.ScopeState {
 }
 
 // unready has one entry per channel of the routing.
-func (q *Question) unready() []string {
+func (q *ExplainInput) unready() []string {
 	reasons := make([]string, len(q.Routing.Channels))
 	for i := range q.Routing.Channels {
 		reasons[i] = q.Unready[q.Routing.Channels[i].Name]

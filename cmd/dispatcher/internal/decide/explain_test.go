@@ -14,11 +14,11 @@ import (
 )
 
 // testQuestion asks about a message in a state in which b has 80 of 100 in flight and c 40.
-func testQuestion(t *testing.T) *Question {
+func testQuestion(t *testing.T) *ExplainInput {
 	t.Helper()
 	w := newFixture(t)
 	w.seen.Channels[1].Gate.Active.Count, w.seen.Channels[2].Gate.Active.Count = 80, 40
-	return &Question{
+	return &ExplainInput{
 		Routing: w.routing, Keys: testKeys, Job: testJob(envelope.Message{}), Now: noon,
 		Channels: w.seen.Channels, Unready: map[string]string{},
 	}

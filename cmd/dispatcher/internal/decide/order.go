@@ -55,7 +55,7 @@ func ordered(tasks []Task, intakes []ledger.Intake, now time.Time) []int {
 	for i := range tasks {
 		if intakes[i] == ledger.Due {
 			due = append(due, i)
-		} else if intakes[i] == ledger.Fresh && (tasks[i].Wanted() || tasks[i].withdrawn) {
+		} else if intakes[i] == ledger.Fresh && (tasks[i].Wanted() || tasks[i].cancelledBefore) {
 			fresh = append(fresh, i)
 		}
 	}

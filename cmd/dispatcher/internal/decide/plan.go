@@ -32,8 +32,8 @@ type Task struct {
 	// optedOut says that the recipient has opted out of the tenant's messages, and that the lane
 	// respects opt-outs.
 	optedOut bool
-	// withdrawn says that a new message was cancelled before it was stored.
-	withdrawn bool
+	// cancelledBefore says that a new message was cancelled before it was stored.
+	cancelledBefore bool
 	// withoutPayload says that number and text have been erased. The task is planned from its row
 	// alone, and nothing that depends on them is derived.
 	withoutPayload bool
