@@ -28,8 +28,8 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		weights = append(weights,
 			control.Line{
-				Path: "routes.transactional.weights." + name, From: control.Present("33.333"),
-				To: control.Present(long),
+				Path: "routes.transactional.weights." + name, From: control.OrNil("33.333"),
+				To: control.OrNil(long),
 			})
 	}
 	ramp := control.Ramp{
@@ -89,7 +89,7 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 			key: admission.Key{
 				Window: admission.Day, Unit: admission.Segments,
 				Scope: admission.Scope{Tenant: "a-large-tenant"},
-			}, From: control.Present("100%"), To: control.Present("1000000.123456 GBP"),
+			}, From: control.OrNil("100%"), To: control.OrNil("1000000.123456 GBP"),
 		}}, formatTable),
 		"attempts": attemptSheet([]report.Attempt{{
 			Number: 2, Channel: "provider-west-2", Reason: "first_choice", Outcome: "throttled",

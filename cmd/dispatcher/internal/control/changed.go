@@ -42,13 +42,13 @@ type Line struct {
 func Lines(changes []config.Change) []Line {
 	out := make([]Line, len(changes))
 	for i, c := range changes {
-		out[i] = Line{Path: c.Path, From: Present(c.From), To: Present(c.To)}
+		out[i] = Line{Path: c.Path, From: OrNil(c.From), To: OrNil(c.To)}
 	}
 	return out
 }
 
-// Present is a pointer to s; nil when s is empty.
-func Present(s string) *string {
+// OrNil is a pointer to s; nil when s is empty.
+func OrNil(s string) *string {
 	if s == "" {
 		return nil
 	}

@@ -160,10 +160,10 @@ func VersionDiff(before, after *config.Routing) []Line {
 	old, now := configured(before), configured(after)
 	for i := range lines {
 		if lines[i].From == nil {
-			lines[i].From = Present(old[lines[i].Path])
+			lines[i].From = OrNil(old[lines[i].Path])
 		}
 		if lines[i].To == nil {
-			lines[i].To = Present(now[lines[i].Path])
+			lines[i].To = OrNil(now[lines[i].Path])
 		}
 	}
 	return lines
