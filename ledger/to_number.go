@@ -7,9 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The API reads lists page by page, newest first. before is the number of the last row of the page
-// before, 0 for the first page.
-
 // FoundMessage is a message to a number, without the number.
 type FoundMessage struct {
 	Seq        int64     `json:"seq"`
@@ -20,8 +17,9 @@ type FoundMessage struct {
 	ReceivedAt time.Time `json:"received_at"`
 }
 
-// ToNumber is a page of the messages to a number in the last days. hashes are the keyed hashes of
-// the number, one for each key that may have been in use.
+// ToNumber is a page of the messages to a number in the last days, newest first. hashes are the
+// keyed hashes of the number, one for each key that may have been in use. before is the seq of the
+// last message of the page before, 0 for the first page.
 func (s *Messages) ToNumber(
 	ctx context.Context, hashes []int64, days int, before int64, limit int,
 ) ([]FoundMessage, error) {
