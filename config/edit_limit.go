@@ -124,9 +124,9 @@ func noLimit(limits []admission.Limit, channel string, key admission.Key) error 
 }
 
 // setMax changes the max of a limit, and its burst if it no longer fits.
-func (d *Document) setMax(channel string, index int, limit *admission.Limit, burst int64) ([]byte,
-	error,
-) {
+func (d *Document) setMax(
+	channel string, index int, limit *admission.Limit, burst int64,
+) ([]byte, error) {
 	return rewrite(d.Text, d.root, limitsPath(channel), func(mapping *yaml.Node, at int) error {
 		item := mapping.Content[at+1].Content[index]
 		if item.Kind == yaml.AliasNode || item.Anchor != "" {

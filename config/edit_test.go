@@ -27,33 +27,25 @@ func edited(text []byte, change func(*config.Document) (*config.Document, error)
 }
 
 func setWeights(text []byte, route string, weights []config.Weight) ([]byte, error) {
-	return edited(text, func(d *config.Document) (*config.Document,
-		error,
-	) {
+	return edited(text, func(d *config.Document) (*config.Document, error) {
 		return d.SetWeights(route, weights)
 	})
 }
 
 func setState(text []byte, channel string, state config.ChannelState) ([]byte, error) {
-	return edited(text, func(d *config.Document) (*config.Document,
-		error,
-	) {
+	return edited(text, func(d *config.Document) (*config.Document, error) {
 		return d.SetState(channel, state)
 	})
 }
 
 func setLimit(text []byte, channel string, limit admission.Limit) ([]byte, error) {
-	return edited(text, func(d *config.Document) (*config.Document,
-		error,
-	) {
+	return edited(text, func(d *config.Document) (*config.Document, error) {
 		return d.SetLimit(channel, limit)
 	})
 }
 
 func dropLimit(text []byte, channel string, key admission.Key) ([]byte, error) {
-	return edited(text, func(d *config.Document) (*config.Document,
-		error,
-	) {
+	return edited(text, func(d *config.Document) (*config.Document, error) {
 		return d.DropLimit(channel, key)
 	})
 }

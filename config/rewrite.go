@@ -294,9 +294,9 @@ func indentation(node *yaml.Node) (width int, compact bool) {
 }
 
 // rewriteJSON is rewrite for JSON. It keeps one line or the indentation, whichever the text has.
-func rewriteJSON(text []byte, path []string, change func(mapping *yaml.Node, at int) error) ([]byte,
-	error,
-) {
+func rewriteJSON(
+	text []byte, path []string, change func(mapping *yaml.Node, at int) error,
+) ([]byte, error) {
 	var node yaml.Node
 	if err := yaml.Unmarshal(text, &node); err != nil {
 		return nil, err

@@ -158,8 +158,8 @@ func (d *Draft) warn(ctx context.Context, done *Changed) error {
 		return err
 	}
 	done.Warnings = append(done.Warnings, ramps...)
-	if before, now := d.Base().
-		Timezone.String(), done.Routing.Timezone.String(); d.Document != nil && before != now {
+	before, now := d.Base().Timezone.String(), done.Routing.Timezone.String()
+	if d.Document != nil && before != now {
 		done.Warnings = append(done.Warnings, fmt.Sprintf(
 			"The business day is cut in %s from now on, no longer in %s: limits per day begin "+
 				"with what was claimed since the latest midnight there, and reports of today and "+

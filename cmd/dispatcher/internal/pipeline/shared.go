@@ -185,16 +185,9 @@ func (d *Dispatcher) watchLocks(ctx context.Context) (end func() bool) {
 			return // the claim itself will report the database
 		}
 		for _, lock := range locks {
-			d.trouble(
-				"channel lock",
-				fmt.Errorf(
-					"the row of channel %s is locked by another session of the database, "+
-						"and nothing can be sent meanwhile: "+
-						"end its transaction, or the session with: select pg_terminate_backend(%d)",
-					lock.Channel,
-					lock.PID,
-				),
-			)
+			d.trouble("channel lock", fmt.Errorf("the row of channel %s is locked by another session of "+
+				"the database, and nothing can be sent meanwhile: end its transaction, or the session "+
+				"with: select pg_terminate_backend(%d)", lock.Channel, lock.PID))
 		}
 	}).Stop
 }

@@ -67,12 +67,11 @@ func newWorker(
 	c *decide.Channel, channel provider.Channel, cfg *Config, heart *heartbeat, load *load,
 	answers func(answered),
 ) *worker {
+	senders := max(1, min(c.Concurrency, cfg.MaxUnsettled))
 	w := &worker{
 		name: c.Name, began: time.Now(), channel: channel, timeout: cfg.SendTimeout,
-		concurrency: int32(
-			max(1, min(c.Concurrency, cfg.MaxUnsettled)),
-		), //nolint:gosec // Some hundreds.
-		heartbeat: heart, metrics: cfg.Metrics.channel(c.Name), tracer: cfg.Tracer,
+		concurrency: int32(senders), //nolint:gosec // Some hundreds.
+		heartbeat:   heart, metrics: cfg.Metrics.channel(c.Name), tracer: cfg.Tracer,
 		answers: answers, load: load,
 		inbox: make(chan []*openAttempt, cfg.MaxUnsettled), toSenders: make(chan *openAttempt),
 	}

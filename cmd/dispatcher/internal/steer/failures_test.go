@@ -115,9 +115,7 @@ func TestACheckThatHangsIsAbandonedForTheRestOfTheRun(t *testing.T) {
 		if took := time.Since(began); took != longestTry {
 			t.Errorf("three tries took %s", took)
 		}
-		if moved, err := failed.try(t.Context(), "ramp 2", func(context.Context) (bool,
-			error,
-		) {
+		if moved, err := failed.try(t.Context(), "ramp 2", func(context.Context) (bool, error) {
 			return true, nil
 		}); !moved || err != nil {
 			t.Errorf("the next one: %v %v", moved, err)
