@@ -246,8 +246,8 @@ func (d *Dispatcher) Paused(lane string) bool {
 	return d.full[lane]
 }
 
-// Unready reports, per channel of the current routing, why this process cannot send on it now; empty
-// when it can.
+// Unready reports, per channel of the current routing, why this process cannot send on it now;
+// empty when it can.
 func (d *Dispatcher) Unready() map[string]string {
 	routing := d.routing.Load()
 	reasons := d.unready(routing)

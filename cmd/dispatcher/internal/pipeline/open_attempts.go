@@ -116,8 +116,8 @@ func (o *openAttempts) committed(c *openClaim, attempts []*openAttempt) {
 	o.forget()
 }
 
-// leaveOpen keeps the claim of an attempt open until this process ends. Its outcome could not be written,
-// so the heartbeat must keep reporting an open attempt of that time.
+// leaveOpen keeps the claim of an attempt open until this process ends. Its outcome could not be
+// written, so the heartbeat must keep reporting an open attempt of that time.
 func (o *openAttempts) leaveOpen(a *openAttempt) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -138,8 +138,8 @@ func (d *routeDay) see(version int64, doc *config.Routing) {
 	}
 }
 
-// draws reports whether the route has agreed shares under a version. Only routes that draw do. It is
-// true for nil, a version without the route: draws recorded under it are counted, and no channel is
+// draws reports whether the route has agreed shares under a version: whether it draws. It is true
+// for nil, a version without the route: draws recorded under it are counted, and no channel is
 // expected to have any.
 func draws(route *config.Route) bool { return route == nil || route.Draws() }
 
