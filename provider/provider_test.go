@@ -28,8 +28,9 @@ func TestASuspensionMakesASubmissionTooLate(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	s := provider.Submission{Latest: now.Add(10 * time.Second)}
-	for suspended, want := range map[time.Duration]bool{0: false, 9 * time.Second: false,
-		10 * time.Second: true, time.Hour: true} {
+	for suspended, want := range map[time.Duration]bool{
+		0: false, 9 * time.Second: false, 10 * time.Second: true, time.Hour: true,
+	} {
 		if s.TooLate(afterSuspension(now, suspended)) != want {
 			t.Errorf("after a suspension of %s: TooLate = %t", suspended, !want)
 		}

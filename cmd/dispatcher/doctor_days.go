@@ -108,7 +108,7 @@ func skippedFinding(s *ledger.DaysState) finding {
 	}
 	return warned(check, "kept although they are old, because so many messages of them have not "+
 		"ended, or ended lately: "+strings.Join(list, ", "), "messages end at their deadline, or "+
-		`with "dispatcher ambiguous settle"; half of DISPATCHER_LEDGER_RETENTION later the day is dropped`)
+		`with "dispatcher ambiguous settle"; a day is dropped half of DISPATCHER_LEDGER_RETENTION later`)
 }
 
 // locksFinding warns of a server with too few locks. One query over all days, and half as many

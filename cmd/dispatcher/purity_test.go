@@ -22,7 +22,8 @@ var pure = []string{
 // state between calls. The exceptions are in impure.
 var harmless = []string{
 	"bytes", "cmp", "crypto/hmac", "crypto/sha256", "encoding/binary", "encoding/hex",
-	"encoding/json", "errors", "fmt", "hash", "hash/fnv", "iter", "maps", "math", "math/bits",
+	"encoding/json", "errors", "fmt", "hash", "hash/fnv", "iter", "maps", "math", "math/big",
+	"math/bits",
 	"net/url", "slices", "strconv", "strings", "time", "unicode", "unicode/utf8",
 }
 

@@ -15,8 +15,8 @@ import (
 )
 
 // errUnproven refuses a callback that anybody who has seen another one could have made.
-var errUnproven = fmt.Errorf("%w: signature V2 does not cover its content, and its address does not "+
-	"prove that we made it for such content", provider.ErrForged)
+var errUnproven = fmt.Errorf("%w: signature V2 does not cover its content, and its address "+
+	"does not prove that we made it for such content", provider.ErrForged)
 
 // ReadCallback reads a status callback or an inbound message. Neither scheme signs a time; the
 // nonce is the ReplayID.

@@ -153,8 +153,8 @@ const (
 	token    = "conformance-auth-token"
 	callback = "https://sms.example.org/receipts/acme"
 
-	// proofOfInbound and proofOfKey are proofs for inbound messages and for webtest.Key, made by
-	// another tool: printf 'plivo callback ' | openssl dgst -sha256 -hmac "$token"
+	// proofOfInbound and proofOfKey are proofs for inbound messages and for webtest.Key. Another tool
+	// made them: printf 'plivo callback ' | openssl dgst -sha256 -hmac "$token".
 	proofOfInbound = "b71a921413cc5095819d2a61aacffad0977ba469a6538c64293cbebc44cd64a7"
 	proofOfKey     = "5c71b9227e9897fbdf269d06f6c97dfbd0be7c78c5f3f7a0fb5d03dc0c9147dd"
 )

@@ -165,7 +165,8 @@ func newDaysMetrics(registry prometheus.Registerer) *daysMetrics {
 	m := &daysMetrics{
 		days:    gauge("partitions", "Days that the ledger has partitions for."),
 		ahead:   gauge("partitions_ahead", "Days after today that there are partitions for."),
-		skipped: gauge("skipped_partitions", "Days kept for messages that have not ended, or ended lately."),
+		skipped: gauge("skipped_partitions",
+			"Days kept for messages that have not ended, or ended lately."),
 		unclosed: gauge("unclosed_dates",
 			"Business days that are over and whose figures are not up to date."),
 		late: gauge("late_payloads", "Payloads kept for messages that have not ended."),

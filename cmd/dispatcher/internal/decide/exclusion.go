@@ -23,7 +23,7 @@ const (
 	AlreadyTried    = "already_tried"
 	unfit           = "selector"
 	tooLong         = "too_long" // the text has more segments on this channel than the route allows
-	badFrom         = "sender"   // the channel may not or cannot carry the sender, and has none of its own
+	badFrom         = "sender"   // the channel cannot carry the sender, and has none of its own
 	PriceCap        = "price_cap"
 	WeightZero      = "weight_zero"
 	Throttled       = "throttled"

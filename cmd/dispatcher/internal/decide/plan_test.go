@@ -207,7 +207,7 @@ func TestWhatHasBegunIsFinished(t *testing.T) {
 func TestTheDelayOfAFirstSubmitLeavesOutWhatWasWanted(t *testing.T) {
 	t.Parallel()
 	received, later := noon.Add(-time.Minute), noon.Add(-time.Second)
-	after := func(d time.Duration) time.Time { return received.Add(d * time.Second) }
+	after := func(s int) time.Time { return received.Add(time.Duration(s) * time.Second) }
 	before := []ledger.Wait{
 		{Reason: NoActive, On: "a", For: 20 * time.Second},
 		{Reason: ledger.ReasonQuiet, For: 10 * time.Second},

@@ -49,7 +49,7 @@ func (a *assigner) noMember(t *Task, l *candidateOrder) ledger.Decision {
 	case remedies&byItself != 0:
 		var opens bool
 		until, opens = a.earliest(t, l)
-		if again && !(opens && until.at.Before(round.at)) {
+		if again && (!opens || !until.at.Before(round.at)) {
 			round.on = until.on
 			until, newRound = round, true
 		}
