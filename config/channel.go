@@ -54,7 +54,7 @@ const (
 // Takes reports whether the channel takes messages. A channel without a state is enabled.
 func (s ChannelState) Takes() bool { return s == Enabled || s == "" }
 
-func readChannels(top fields, lanes []string, zone *time.Location) []Channel {
+func readChannels(top fields, isLane nameCheck, zone *time.Location) []Channel {
 	v, ok := top.need("channels", "channels: {a: {provider: sandbox}}")
 	if !ok {
 		return nil
@@ -69,12 +69,12 @@ func readChannels(top fields, lanes []string, zone *time.Location) []Channel {
 	var out []Channel
 	for _, e := range entries {
 		e.value.checkName("channel", e.name)
-		out = append(out, readChannel(e, lanes, zone))
+		out = append(out, readChannel(e, isLane, zone))
 	}
 	return out
 }
 
-func readChannel(e entry, lanes []string, zone *time.Location) Channel {
+func readChannel(e entry, isLane nameCheck, zone *time.Location) Channel {
 	c := Channel{
 		Name: e.name, Capacity: defaultCapacity, State: Enabled,
 		Active: ActiveLimit{Until: untilSubmit},
@@ -103,7 +103,7 @@ func readChannel(e entry, lanes []string, zone *time.Location) Channel {
 	}
 	before := len(e.value.r.problems)
 	if v, ok := f.get("limits"); ok {
-		c.Limits = readLimits(v, limitContext{channel: &c, lanes: lanes})
+		c.Limits = readLimits(v, limitContext{channel: &c, isLane: isLane})
 	}
 	if v, ok := f.get("admission"); ok {
 		c.Policy = readPolicy(v)

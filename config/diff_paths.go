@@ -316,6 +316,7 @@ func pathsOfInbound(p paths, in *Inbound) {
 		for i := range list.of {
 			s, at := &list.of[i], p.below(list.name, list.of[i].Name)
 			at.below("tenant").set(plain(s.Tenant))
+			at.below("channels").setWords(s.Channels)
 			at.below("keywords", "stop").setWords(s.Keywords.Stop)
 			at.below("keywords", "start").setWords(s.Keywords.Start)
 		}

@@ -111,13 +111,14 @@ func full(t *testing.T) *config.Routing {
 			Keywords: config.Keywords{Stop: []string{"HALT"}, Start: []string{"GO"}},
 			Numbers: []config.InboundSource{
 				{
-					Name: "+15550100", Tenant: "x",
+					Name: "+15550100", Tenant: "x", Channels: []string{"a"},
 					Keywords: config.Keywords{Stop: []string{"NO"}, Start: []string{"OK"}},
 				},
 			},
 			Channels: []config.InboundSource{
 				{
-					Name: "a", Tenant: "y", Keywords: config.Keywords{Stop: []string{"NO"}, Start: []string{"OK"}},
+					Name: "a", Tenant: "y", Channels: []string{"a"},
+					Keywords: config.Keywords{Stop: []string{"NO"}, Start: []string{"OK"}},
 				},
 			},
 		},

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 )
@@ -21,6 +20,8 @@ type InboundSource struct {
 	// Name is the number, E.164 with plus or a short code, or the name of the channel.
 	Name   string
 	Tenant string
+	// Channels are those over which keywords to a number change the opt-out list; nil means all.
+	Channels []string
 	// Keywords that are nil are inherited from Inbound.Keywords.
 	Keywords Keywords
 }
@@ -65,24 +66,22 @@ func readInbound(top fields, channels []string) Inbound {
 	if v, ok := f.get("keywords"); ok {
 		in.Keywords = readKeywords(v, standardKeywords)
 	}
+	isChannel := oneOf("channel", channels, "define it under channels")
 	if v, ok := f.get("numbers"); ok {
-		in.Numbers = readSources(v, in.Keywords, checkNumber)
+		in.Numbers = readSources(v, in.Keywords, checkNumber, isChannel)
 	}
 	if v, ok := f.get("channels"); ok {
-		in.Channels = readSources(v, in.Keywords, func(v value, name string) {
-			if !slices.Contains(channels, name) {
-				v.fail("there is no channel %q; %s", name, v.r.suggest(name, channels,
-					"define it under channels"))
-			}
-		})
+		in.Channels = readSources(v, in.Keywords, isChannel, nil)
 	}
 	return in
 }
 
-// readSources reads numbers or channels with their tenants and keywords.
-func readSources(v value, standard Keywords, check func(value, string)) []InboundSource {
+// readSources reads numbers or channels with their tenants and keywords. Only numbers may have
+// channels, which isChannel checks.
+func readSources(v value, standard Keywords, check, isChannel nameCheck) []InboundSource {
 	entries, _ := v.entries()
 	var out []InboundSource
+	names := map[string]string{} // of the sources read so far, without plus
 	for _, e := range entries {
 		check(e.value, e.name)
 		s := InboundSource{Name: e.name}
@@ -96,10 +95,15 @@ func readSources(v value, standard Keywords, check func(value, string)) []Inboun
 		if v, ok := f.get("keywords"); ok {
 			s.Keywords = readKeywords(v, standard)
 		}
-		if twin := slices.IndexFunc(out,
-			func(o InboundSource) bool { return bare(o.Name) == bare(s.Name) }); twin >= 0 {
-			e.value.fail("is the same number as %s; keep one of them", out[twin].Name)
+		if v, ok := f.get("channels"); ok && isChannel == nil {
+			v.fail("only a number has channels; remove it")
+		} else if ok {
+			s.Channels = readWords(f, "channels", "channel", isChannel)
 		}
+		if twin, taken := names[bare(s.Name)]; taken {
+			e.value.fail("is the same number as %s; keep one of them", twin)
+		}
+		names[bare(s.Name)] = s.Name
 		out = append(out, s)
 	}
 	return out
@@ -109,7 +113,7 @@ func readSources(v value, standard Keywords, check func(value, string)) []Inboun
 func bare(number string) string { return strings.TrimPrefix(number, "+") }
 
 // checkNumber checks a number that subscribers write to: E.164 with plus, or a short code.
-func checkNumber(v value, s string) {
+func checkNumber(v value, s string) bool {
 	digits := bare(s)
 	long := digits != s
 	switch {
@@ -119,7 +123,10 @@ func checkNumber(v value, s string) {
 			s)
 	case !long && len(digits) > 8:
 		v.fail(`%q is too long for a short code; write a number with its plus, in quotes`, s)
+	default:
+		return true
 	}
+	return false
 }
 
 // readKeywords reads the words of both kinds; a kind that is missing keeps the standard ones.
@@ -135,8 +142,12 @@ func readKeywords(v value, standard Keywords) Keywords {
 	if v, ok := f.get("start"); ok {
 		k.Start = readKeywordList(v)
 	}
+	starts := make(map[string]bool, len(k.Start))
+	for _, word := range k.Start {
+		starts[word] = true
+	}
 	for _, word := range k.Stop {
-		if slices.Contains(k.Start, word) {
+		if starts[word] {
 			v.fail("%q stands under stop and under start; keep it under one", word)
 		}
 	}
@@ -149,6 +160,7 @@ func readKeywordList(v value) []string {
 		v.fail("is an empty list; remove the key for the usual words")
 	}
 	var out []string
+	listed := make(map[string]bool, len(items))
 	for _, item := range items {
 		s, ok := item.text()
 		word := Keyword(s)
@@ -157,9 +169,10 @@ func readKeywordList(v value) []string {
 		case word == "" || len([]rune(word)) > maxKeyword:
 			item.fail("%q is not a keyword; write a word of up to %d letters and digits", s,
 				maxKeyword)
-		case slices.Contains(out, word):
+		case listed[word]:
 			item.fail("%q is listed twice; remove one of the two", s)
 		default:
+			listed[word] = true
 			out = append(out, word)
 		}
 	}

@@ -50,14 +50,17 @@ inbound:
   keywords: {stop: [stop, " arrêt! "]}
   numbers:
     "+15550100": {tenant: shop}
-    "12345": {tenant: bank, keywords: {start: [go]}}
+    "12345": {tenant: bank, keywords: {start: [go]}, channels: [a, b]}
   channels: {b: {tenant: news}}`)).Inbound
 	stop, start := []string{"STOP", "ARRÊT"}, []string{"START", "UNSTOP"}
 	want := config.Inbound{
 		Keywords: config.Keywords{Stop: stop, Start: start},
 		Numbers: []config.InboundSource{
 			{Name: "+15550100", Tenant: "shop"},
-			{Name: "12345", Tenant: "bank", Keywords: config.Keywords{Stop: stop, Start: []string{"GO"}}},
+			{
+				Name: "12345", Tenant: "bank", Channels: []string{"a", "b"},
+				Keywords: config.Keywords{Stop: stop, Start: []string{"GO"}},
+			},
 		},
 		Channels: []config.InboundSource{{Name: "b", Tenant: "news"}},
 	}
@@ -73,6 +76,9 @@ func TestMistakesInInboundAreNamed(t *testing.T) {
 		`{numbers: {"15550100999": {}}}`:                              "too long for a short code",
 		`{numbers: {"+12345678": {}, "12345678": {}}}`:                "is the same number as +12345678",
 		`{channels: {c: {tenant: x}}}`:                                `there is no channel "c"`,
+		`{channels: {a: {channels: [b]}}}`:                            "only a number has channels",
+		`{numbers: {"12345": {channels: [c]}}}`:                       `there is no channel "c"`,
+		`{numbers: {"12345": {channels: []}}}`:                        "is an empty list",
 		`{keywords: {stop: []}}`:                                      "is an empty list",
 		`{keywords: {stop: ["!!"]}}`:                                  "is not a keyword",
 		`{keywords: {stop: [Stop, STOP]}}`:                            "is listed twice",

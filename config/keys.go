@@ -387,6 +387,8 @@ var inboundPart = &Part{"inbound", []Key{
 var sourcePart = &Part{"source", []Key{
 	{"tenant", "", "the messages without a tenant", "whose messages these are"},
 	{"keywords", "", "those of `inbound`", "keywords of this number or channel"},
+	{"channels", "channel", "all", "of a number: the channels over which keywords change the " +
+		"opt-out list. A message to the number over another one is published, and changes nothing"},
 }}
 
 var keywordsPart = &Part{"keywords", []Key{

@@ -20,7 +20,7 @@ const maxUnits = math.MaxInt32 * 1000
 type limitContext struct {
 	channel  *Channel  // nil for limits over all channels
 	channels []Channel // all channels, for limits over all
-	lanes    []string
+	isLane   nameCheck
 }
 
 // readLimits reads the limits of a channel, or those over all channels. The burst of a sliding
@@ -231,10 +231,7 @@ func (lc *limitContext) reserve(v value) []admission.Reserve {
 	var out []admission.Reserve
 	var sum int64
 	for _, e := range entries {
-		if !slices.Contains(lc.lanes, e.name) {
-			e.value.fail("there is no lane %q; %s", e.name, v.r.suggest(e.name, lc.lanes,
-				"define it under lanes"))
-		}
+		lc.isLane(e.value, e.name)
 		s, ok := e.value.raw("a percentage such as 20%")
 		if !ok {
 			continue

@@ -63,18 +63,9 @@ func readPaused(v value, r *Routing) Paused {
 	if !ok {
 		return Paused{}
 	}
-	known := func(what string, names []string) func(value, string) bool {
-		return func(v value, name string) bool {
-			if !slices.Contains(names, name) {
-				v.fail("there is no %s %q; %s", what, name, suggest(name, names, "remove it"))
-				return false
-			}
-			return true
-		}
-	}
 	p := Paused{
-		Lanes:    readWords(f, "lanes", "lane", known("lane", r.LaneNames())),
-		Routes:   readWords(f, "routes", "route", known("route", r.RouteNames())),
+		Lanes:    readWords(f, "lanes", "lane", oneOf("lane", r.LaneNames(), "remove it")),
+		Routes:   readWords(f, "routes", "route", oneOf("route", r.RouteNames(), "remove it")),
 		Tenants:  readWords(f, "tenants", "tenant", nil),
 		Prefixes: readWords(f, "prefixes", "prefix", checkPrefix),
 	}

@@ -73,6 +73,23 @@ func (r *report) suggest(word string, known []string, otherwise string) string {
 	return suggest(word, known, otherwise+few(known))
 }
 
+// nameCheck reports a name that does not exist, and says whether it exists.
+type nameCheck func(v value, name string) bool
+
+// oneOf checks names of a kind, such as "lane", against those that the document has.
+func oneOf(kind string, known []string, otherwise string) nameCheck {
+	has := make(map[string]bool, len(known))
+	for _, name := range known {
+		has[name] = true
+	}
+	return func(v value, name string) bool {
+		if !has[name] {
+			v.fail("there is no %s %q; %s", kind, name, v.r.suggest(name, known, otherwise))
+		}
+		return has[name]
+	}
+}
+
 // few lists known words if there are few of them.
 func few(words []string) string {
 	if len(words) == 0 || len(words) > 10 {

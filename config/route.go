@@ -1,7 +1,6 @@
 package config
 
 import (
-	"slices"
 	"time"
 
 	"dispatcher/admission"
@@ -96,17 +95,18 @@ type scope struct {
 	channels map[string]*Channel
 	names    []string // of the channels, in order
 	lanes    []string
+	isLane   nameCheck
 	limits   []admission.Limit // over all channels
 	zone     *time.Location
 	rates    Rates
 	applied  bool // see ParseApplied
 }
 
-func newScope(routing *Routing) *scope {
+func newScope(routing *Routing, isLane nameCheck) *scope {
 	s := &scope{
 		channels: map[string]*Channel{}, names: routing.ChannelNames(),
 		lanes: routing.LaneNames(), limits: routing.Limits, rates: routing.Rates,
-		zone: routing.Timezone,
+		zone: routing.Timezone, isLane: isLane,
 	}
 	for i := range routing.Channels {
 		s.channels[routing.Channels[i].Name] = &routing.Channels[i]
@@ -232,10 +232,7 @@ func readMatch(v value, known *scope) Match {
 		Countries: readCountries(f, "countries", "country"),
 		Tenants:   readWords(f, "tenants", "tenant", nil),
 		Lanes: readWords(f, "lanes", "lane", func(v value, s string) bool {
-			if !slices.Contains(known.lanes, s) {
-				v.fail("there is no lane %q; %s", s, v.r.suggest(s, known.lanes,
-					"define it under lanes"))
-			}
+			known.isLane(v, s)
 			return true
 		}),
 	}
@@ -251,7 +248,7 @@ func readMatch(v value, known *scope) Match {
 
 // readWords reads a list of texts under either of two keys. An empty list would look like "none"
 // and mean "all", so it is refused.
-func readWords(f fields, plural, singular string, check func(value, string) bool) []string {
+func readWords(f fields, plural, singular string, check nameCheck) []string {
 	v, ok := f.get(plural)
 	if other, both := f.get(singular); both && ok {
 		other.fail("stands beside %s; keep %s", plural, plural)

@@ -47,12 +47,10 @@ func readRouting(root value, applied bool) *Routing {
 	routing.CountryGroups = readCountryGroups(top)
 	root.r.countryGroups = routing.CountryGroups
 	routing.Lanes = readLanes(top)
-	routing.Channels = readChannels(top, routing.LaneNames(), routing.Timezone)
+	isLane := oneOf("lane", routing.LaneNames(), "define it under lanes")
+	routing.Channels = readChannels(top, isLane, routing.Timezone)
 	if v, ok := top.get("limits"); ok {
-		routing.Limits = readLimits(v, limitContext{
-			channels: routing.Channels,
-			lanes:    routing.LaneNames(),
-		})
+		routing.Limits = readLimits(v, limitContext{channels: routing.Channels, isLane: isLane})
 	}
 	if v, ok := top.get("blocked"); ok {
 		routing.Blocked = readBlocked(v)
@@ -63,7 +61,7 @@ func readRouting(root value, applied bool) *Routing {
 	if v, ok := top.get("rates"); ok {
 		routing.Rates = readRates(v, routing.Channels)
 	}
-	known := newScope(routing)
+	known := newScope(routing, isLane)
 	known.applied = applied
 	routing.Routes = readRoutes(top, known)
 	if v, ok := top.get("paused"); ok {

@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"slices"
 	"strings"
 
 	"dispatcher/config"
@@ -19,6 +20,8 @@ type Directory struct {
 type owner struct {
 	tenant string
 	words  map[string]ledger.Change
+	// channels are those over which words of a number count; nil for all.
+	channels []string
 }
 
 // NewDirectory compiles the part of a routing document about messages of subscribers.
@@ -29,7 +32,9 @@ func NewDirectory(in *config.Inbound) *Directory {
 		nobody: newOwner("", in.Keywords, in.Keywords),
 	}
 	for _, n := range in.Numbers {
-		d.numbers[bare(n.Name)] = newOwner(n.Tenant, n.Keywords, in.Keywords)
+		o := newOwner(n.Tenant, n.Keywords, in.Keywords)
+		o.channels = n.Channels
+		d.numbers[bare(n.Name)] = o
 	}
 	for _, c := range in.Channels {
 		d.channels[c.Name] = newOwner(c.Tenant, c.Keywords, in.Keywords)
@@ -68,9 +73,11 @@ func (d *Directory) owner(channel, to string) *owner {
 }
 
 // change is the change of the opt-out list that a message asks for. A message with missing parts is
-// no keyword, and one without a sender changes nothing.
+// no keyword. One without a sender changes nothing, nor does one over a channel that the number does
+// not have: whoever owns that channel can write any sender and any number of ours.
 func (o *owner) change(m *ledger.Subscribed) ledger.Change {
-	if len(m.Missing) > 0 || m.From == "" || len(m.Text) > longestKeyword {
+	if len(m.Missing) > 0 || m.From == "" || len(m.Text) > longestKeyword ||
+		o.channels != nil && !slices.Contains(o.channels, m.Channel) {
 		return ledger.NoChange
 	}
 	return o.words[config.Keyword(m.Text)]
@@ -78,7 +85,7 @@ func (o *owner) change(m *ledger.Subscribed) ledger.Change {
 
 // starts reports whether a message of one part would take its sender off an opt-out list.
 func (d *Directory) starts(in *ledger.Inbound) bool {
-	m := ledger.Subscribed{From: in.From, Text: in.Text}
+	m := ledger.Subscribed{Channel: in.Channel, From: in.From, Text: in.Text}
 	return in.Parts < 2 && d.owner(in.Channel, in.To).change(&m) == ledger.OptIn
 }
 

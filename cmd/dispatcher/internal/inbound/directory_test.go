@@ -82,6 +82,31 @@ func TestOnlyAWholeMessageIsAKeyword(t *testing.T) {
 	}
 }
 
+// TestAnotherChannelChangesNoListOfANumberWithChannels: whoever owns a channel can write any sender
+// and any number of ours, and so must not reach the lists of other tenants.
+func TestAnotherChannelChangesNoListOfANumberWithChannels(t *testing.T) {
+	t.Parallel()
+	d := NewDirectory(&config.Inbound{
+		Keywords: config.Keywords{Stop: []string{"STOP"}, Start: []string{"START"}},
+		Numbers:  []config.InboundSource{{Name: "+15550100", Tenant: "shop", Channels: []string{"a"}}},
+		Channels: []config.InboundSource{{Name: "b", Tenant: "news"}},
+	})
+	for channel, want := range map[string]ledger.Change{"a": ledger.OptOut, "b": ledger.NoChange} {
+		got := d.react(&ledger.Subscribed{
+			ID: "i", Channel: channel, From: "+447700900123", To: "+15550100", Text: "Stop",
+		})
+		if got.Change != want || got.Tenant != "shop" {
+			t.Errorf("over %s: change %d of %s, want %d of shop", channel, got.Change, got.Tenant, want)
+		}
+		starts := d.starts(&ledger.Inbound{
+			Channel: channel, From: "+447700900123", To: "+15550100", Text: "Start",
+		})
+		if starts != (channel == "a") {
+			t.Errorf("over %s: a START would take the sender off the list: %t", channel, starts)
+		}
+	}
+}
+
 func TestARecordSaysWhoseItIsAndWhatItChanged(t *testing.T) {
 	t.Parallel()
 	m := ledger.Subscribed{
