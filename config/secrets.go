@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/x509"
 	"errors"
@@ -115,6 +116,8 @@ var ErrOutsideSecrets = errors.New("lies outside of the secrets folder (DISPATCH
 type SecretsFolder struct {
 	path string
 	own  []ownFile
+	// forWebhooks lets secrets of status webhooks be read, which are in the folder too.
+	forWebhooks bool
 }
 
 // ownFile is a secret of the process itself. No document may use it, even if it is in the folder.
@@ -308,6 +311,9 @@ func (f *SecretsFolder) content(name string, file *os.File) ([]byte, error) {
 	}
 	if err := f.holdsNoKey(name, content); err != nil {
 		return nil, err
+	}
+	if !f.forWebhooks && bytes.HasPrefix(bytes.TrimSpace(content), []byte(secretPrefix)) {
+		return nil, ownFile{setting: Prefix + "_STATUS_WEBHOOKS_FILE"}.refused(name)
 	}
 	return content, nil
 }

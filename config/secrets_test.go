@@ -136,7 +136,9 @@ func TestSecretsOfTheProcessItselfAreNeverRead(t *testing.T) {
 	s.write(s.settings.ReceiptsTLSKeyFile, hush)
 	s.settings.OIDCClientSecretFile = filepath.Join(s.secrets, "oidc")
 	s.write(s.settings.OIDCClientSecretFile, hush)
+	s.write(filepath.Join(s.secrets, "shop"), "\n whsec_"+hush)
 	for name, what := range map[string]string{
+		"shop":       "DISPATCHER_STATUS_WEBHOOKS_FILE",
 		"oidc":       "DISPATCHER_OIDC_CLIENT_SECRET_FILE",
 		"inside.key": "the draw key", "hard": "the draw key", "soft": "the draw key",
 		"copy":  "the draw key",

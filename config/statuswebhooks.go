@@ -59,7 +59,9 @@ func (s *Settings) StatusWebhooks() ([]StatusWebhook, error) {
 	if err != nil {
 		return nil, err
 	}
-	hooks, err := parseStatusWebhooks([]byte(text), s.Secrets())
+	secrets := s.Secrets()
+	secrets.forWebhooks = true
+	hooks, err := parseStatusWebhooks([]byte(text), secrets)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", setting, s.StatusWebhooksFile, err)
 	}
@@ -133,7 +135,8 @@ func (w *StatusWebhook) check(age string) error {
 	return nil
 }
 
-// secretPrefix precedes the base64 of a secret of Standard Webhooks.
+// secretPrefix precedes the base64 of a secret of Standard Webhooks. No routing document may use a
+// file that begins with it.
 const secretPrefix = "whsec_"
 
 func (w *StatusWebhook) readSecrets(files []string, secrets *SecretsFolder) error {
