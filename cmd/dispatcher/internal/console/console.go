@@ -66,7 +66,10 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 		)
 	}
 	s := &Server{
-		http:   &http.Server{Handler: handler(&cfg), ReadHeaderTimeout: 5 * time.Second},
+		http: &http.Server{
+			Handler: timely(handler(&cfg), bodyTimeout), ReadHeaderTimeout: 5 * time.Second,
+			IdleTimeout: time.Minute,
+		},
 		listen: listener,
 		done:   make(chan struct{}),
 	}
