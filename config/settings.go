@@ -62,7 +62,7 @@ type Settings struct {
 	OIDCScopes           []string `split_words:"true" default:"openid,profile,email" desc:"scopes that signing in at the issuer asks for; openid is one of them"`
 
 	APIIntake bool `split_words:"true" default:"false" desc:"accept messages at POST /api/v1/messages from senders, and write them to the topics of their lanes"`
-	APIRate   int  `split_words:"true" default:"20" desc:"requests a second that each user of the API has at each instance; five times as many at once"`
+	APIRate   int  `split_words:"true" default:"20" desc:"requests a second that each user of API and console has at each instance; five times as many at once"`
 
 	StatusWebhooksFile string `split_words:"true" desc:"YAML file with the addresses of services that status events are sent to, by tenant; see docs/status-webhooks.md"`
 

@@ -28,6 +28,7 @@ type db struct {
 	hot    *pgxpool.Pool // claims and settlements
 	// reports is for statements whose plan depends on the data, and for changes of the routing.
 	reports  *pgxpool.Pool
+	longRead chan struct{}   // holds one element while a long read uses a connection of reports
 	single   *pgx.ConnConfig // for connections outside the pools
 	guard    primary.Guard   // of all connections
 	instance atomic.Int64    // set by Instances.Register
@@ -89,8 +90,10 @@ var reportSettings = map[string]string{
 // Connect opens the ledger. The schema must be up to date: see Migrate.
 func Connect(ctx context.Context, c Config) (*Ledger, error) {
 	d := &db{
-		config:   c,
-		timeouts: timeouts{roundTrip: 15 * time.Second, watch: 10 * time.Second, leader: 30 * time.Second},
+		config: c, longRead: make(chan struct{}, 1),
+		timeouts: timeouts{
+			roundTrip: 15 * time.Second, watch: 10 * time.Second, leader: 30 * time.Second,
+		},
 	}
 	hot, err := d.poolConfig(hotSettings)
 	if err != nil {
@@ -124,6 +127,18 @@ func Connect(ctx context.Context, c Config) (*Ledger, error) {
 		return nil, wrap("connect to ledger", err)
 	}
 	return l, nil
+}
+
+// LongRead lets one read at a time take long on a connection of reports, so that pauses, guards and
+// reloads of the routing find a free one. It waits for its turn until ctx ends, then it returns
+// nil. The caller calls end when it has read.
+func (d *db) LongRead(ctx context.Context) (end func()) {
+	select {
+	case d.longRead <- struct{}{}:
+		return func() { <-d.longRead }
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // scout looks for a newer primary until Close. Connections to the previous primary are closed when

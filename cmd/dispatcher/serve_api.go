@@ -33,6 +33,7 @@ func (c *cli) gate(s *config.Settings, own bool) (*access.Gate, string, error) {
 		OIDCRolesClaim: s.OIDCRolesClaim, OIDCRoleMap: roles, OIDCNameClaim: s.OIDCNameClaim,
 		OIDCTenantClaim: s.OIDCTenantClaim, OIDCClientID: s.OIDCClientID,
 		OIDCClientSecretFile: s.OIDCClientSecretFile, OIDCScopes: s.OIDCScopes,
+		Rate: access.Rate{PerSecond: float64(s.APIRate), Burst: 5 * s.APIRate},
 	}
 	if own && cfg.TokensFile == "" && cfg.OIDCIssuer == "" && onLoopback(s.Listen) {
 		if cfg.Embedded, err = embeddedToken(s.DataDir); err != nil {
@@ -92,7 +93,6 @@ func serveAPI(opts *app.Options, gate *access.Gate, intake *kafka.Intake) {
 			Gate: gate, Ledger: l, Keys: opts.Keys, Region: region,
 			DeadAfter: s.DeadAfter, Log: opts.Log, AllowUnknown: s.AllowUnknownFields,
 			Publish: intake.PublishOne, IntakeMetrics: metrics,
-			Rate: api.Rate{PerSecond: float64(s.APIRate), Burst: 5 * s.APIRate},
 		}
 		if s.APIIntake {
 			cfg.Intake = intake

@@ -1,6 +1,7 @@
-// Package access authenticates callers of the HTTP API and the console. A token, from a file or
-// from an OpenID Connect issuer, belongs to a principal with a name and a role. Whether the role
-// allows a request is for the caller to check, by Role.May.
+// Package access authenticates callers of the HTTP API and the console, and bounds what each of them
+// takes of the process. A token, from a file or from an OpenID Connect issuer, belongs to a
+// principal with a name and a role. Whether the role allows a request is for the caller to check, by
+// Role.May.
 package access
 
 import (
@@ -52,22 +53,28 @@ type Config struct {
 	OIDCScopes           []string
 	// Embedded is a token with all rights, for a process with embedded servers; empty for none.
 	Embedded string
+	// Rate bounds the requests of a principal; the zero value is 20 a second, 100 at once.
+	Rate Rate
 }
 
 // EmbeddedName is the name of the principal that has the embedded token.
 const EmbeddedName = "embedded"
 
-// Gate checks tokens. Its methods may be called at the same time.
+// Gate checks tokens, and bounds how often their principals ask. Its methods may be called at the
+// same time.
 type Gate struct {
 	tokens   *tokenFile // nil without one
 	issuer   *issuer    // nil without one
 	embedded []byte     // hash of the embedded token; nil without one
+
+	rates   *rates
+	streams *Shares
 }
 
 // New checks the configuration and reads the file of tokens. It does not call the issuer, so that a
 // process can start while the issuer is unavailable; the first token of the issuer does.
 func New(cfg Config) (*Gate, error) {
-	g := &Gate{}
+	g := &Gate{rates: newRates(cfg.Rate), streams: NewShares(mostStreams, streamsForEach)}
 	if cfg.TokensFile != "" {
 		g.tokens = &tokenFile{path: cfg.TokensFile}
 		if _, err := g.tokens.read(); err != nil {

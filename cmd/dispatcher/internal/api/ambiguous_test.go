@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"dispatcher/cmd/dispatcher/internal/api"
+	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 )
@@ -137,7 +137,7 @@ func decode[T any](t *testing.T, got answer) (v T) {
 // that cannot be settled are listed and not changed.
 func TestAmbiguousMessagesAreSettledByAFilter(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	s.unanswered("open-1", "part-1", "open-2", "open-3", "final-1")
 	s.age("open-1", "part-1", "final-1")
 	before := time.Now().Add(-30 * time.Minute).UTC().Format(time.RFC3339)
@@ -197,7 +197,7 @@ func TestAmbiguousMessagesAreSettledByAFilter(t *testing.T) {
 // cannot be settled.
 func TestManyAmbiguousMessagesAreSettledPageByPage(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	ids := make([]string, 9)
 	for i := range ids {
 		ids[i] = fmt.Sprintf("%s-%d", map[bool]string{true: "part", false: "open"}[i%2 == 0], i)
@@ -219,7 +219,7 @@ func TestManyAmbiguousMessagesAreSettledPageByPage(t *testing.T) {
 
 func TestAmbiguousMessagesAreListedByAFilterInPages(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	s.unanswered("open-1", "open-2", "open-3", "final-1")
 	s.age("open-1")
 	list := func(query string) ambiguousPage {
@@ -267,7 +267,7 @@ func TestAmbiguousMessagesAreListedByAFilterInPages(t *testing.T) {
 // delivered.
 func TestContradictionsAreListed(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	m := s.claimed("order-1")[0]
 	if err := s.ledger.Settlements.Settle(t.Context(), []ledger.Settlement{{
 		Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Refused, Code: "0x00000008",

@@ -44,15 +44,13 @@ type Config struct {
 	Publish control.Publish
 	// AllowUnknown lets envelopes have unknown fields.
 	AllowUnknown bool
-	// Rate bounds the requests of a principal; the zero value is 20 a second, 100 at once.
-	Rate Rate
 }
 
 // API serves the requests.
 type API struct {
-	cfg   Config
-	huma  huma.API
-	rates rates
+	cfg    Config
+	huma   huma.API
+	memory *access.Shares
 	// topics caches the topic of each lane, for messages of senders.
 	topics laneTopics
 
@@ -62,7 +60,9 @@ type API struct {
 
 // New makes the API.
 func New(cfg Config) *API {
-	a := &API{cfg: cfg, rates: newRates(cfg.Rate), closing: make(chan struct{})}
+	a := &API{
+		cfg: cfg, memory: access.NewShares(memoryOfAll, memoryOfEach), closing: make(chan struct{}),
+	}
 	if a.cfg.LiveEvery <= 0 {
 		a.cfg.LiveEvery = time.Second
 	}
@@ -76,7 +76,7 @@ func (a *API) Close() { a.once.Do(func() { close(a.closing) }) }
 func (a *API) Handler() http.Handler {
 	mux := http.NewServeMux()
 	a.huma = humago.New(mux, humaConfig())
-	a.huma.UseMiddleware(a.guard, a.repeat, a.noEmptyValues)
+	a.huma.UseMiddleware(a.guard, a.receive, a.repeat, a.noEmptyValues)
 	a.routes()
 	a.finish()
 	mux.HandleFunc(Base+"/", func(w http.ResponseWriter, r *http.Request) {
@@ -159,9 +159,10 @@ func schemaName(t reflect.Type, hint string) string {
 }
 
 // withoutValues removes the sent values from the answer to an invalid request: one may be a phone
-// number.
+// number. It leaves out the errors beyond mostProblems.
 func withoutValues(_ huma.Context, _ string, v any) (any, error) {
 	if problem, ok := v.(*huma.ErrorModel); ok {
+		problem.Errors = problem.Errors[:min(len(problem.Errors), mostProblems)]
 		for _, detail := range problem.Errors {
 			detail.Value = nil
 		}

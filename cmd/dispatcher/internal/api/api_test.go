@@ -65,12 +65,12 @@ func (s *stage) publish(_ context.Context, _, id string, value []byte) error {
 	return s.broken
 }
 
-func newStage(t *testing.T, rate api.Rate) *stage {
+func newStage(t *testing.T, rate access.Rate) *stage {
 	t.Helper()
 	return newIntakeStage(t, rate, nil)
 }
 
-func newIntakeStage(t *testing.T, rate api.Rate, intake api.Intake) *stage {
+func newIntakeStage(t *testing.T, rate access.Rate, intake api.Intake) *stage {
 	t.Helper()
 	l, url := lent.Ledger(t, ledger.Config{})
 	s := &stage{
@@ -104,12 +104,12 @@ func newIntakeStage(t *testing.T, rate api.Rate, intake api.Intake) *stage {
 	if err := os.WriteFile(s.file, []byte(lines.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	gate, err := access.New(access.Config{TokensFile: s.file})
+	gate, err := access.New(access.Config{TokensFile: s.file, Rate: rate})
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := api.New(api.Config{
-		Gate: gate, Ledger: l, DeadAfter: time.Minute, Log: zerolog.Nop(), Rate: rate,
+		Gate: gate, Ledger: l, DeadAfter: time.Minute, Log: zerolog.Nop(),
 		Keys: []selector.Key{{1}}, LiveEvery: 50 * time.Millisecond, Intake: intake,
 		Publish: s.publish, IntakeMetrics: kafka.NewIntakeMetrics(s.registry),
 	})
@@ -267,7 +267,7 @@ func TestEveryOperationIsAmongThem(t *testing.T) {
 // allowed.
 func TestEachRoleMayDoWhatTheTableSays(t *testing.T) {
 	t.Parallel()
-	s := newIntakeStage(t, api.Rate{PerSecond: 1e6, Burst: 1e6}, brokenIntake{})
+	s := newIntakeStage(t, access.Rate{PerSecond: 1e6, Burst: 1e6}, brokenIntake{})
 	for _, o := range operations {
 		if got := s.ask("", o.method, o.path, o.body); got.status != http.StatusUnauthorized ||
 			got.header.Get("WWW-Authenticate") != "Bearer" ||
@@ -293,7 +293,7 @@ func TestEachRoleMayDoWhatTheTableSays(t *testing.T) {
 
 func TestTheAuthorOfAChangeIsWhoWasAuthenticated(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	got := s.ask("operator", "PUT", "/routes/default/weights",
 		`{"weights":{"a":25},"reason":"a costs more"}`)
 	if got.status != http.StatusOK || got.header.Get("ETag") != `"2"` {
@@ -317,7 +317,7 @@ func TestTheAuthorOfAChangeIsWhoWasAuthenticated(t *testing.T) {
 
 func TestAnOldETagChangesNothing(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	tag := s.ask("viewer", "GET", "/routing", "").header.Get("ETag")
 	s.edit("quicker", func(d *control.Draft) (*control.Changed, error) {
 		return d.SetState(t.Context(), "b", config.Draining)
@@ -338,7 +338,7 @@ func TestAnOldETagChangesNothing(t *testing.T) {
 // TestAWholeDocumentNeedsAnETag: without one it would take back what others have changed since.
 func TestAWholeDocumentNeedsAnETag(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	was := s.ask("viewer", "GET", "/routing", "")
 	var routing struct{ Document string }
 	if err := json.Unmarshal([]byte(was.body), &routing); err != nil {
@@ -374,7 +374,7 @@ func TestAWholeDocumentNeedsAnETag(t *testing.T) {
 // TestNoReasonHasAPhoneNumber: the history shows reasons to everybody.
 func TestNoReasonHasAPhoneNumber(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	const because = `"reason":"asked by +447700900123"}`
 	for path, body := range map[string]string{
 		"/pause": `{"lanes":["bulk"],`, "/messages/none/cancel": `{`,
@@ -389,7 +389,7 @@ func TestNoReasonHasAPhoneNumber(t *testing.T) {
 
 func TestARepeatedRequestGetsTheFirstAnswer(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	const body = `{"lanes":["bulk"],"reason":"wrong text"}`
 	first := s.ask("operator", "POST", "/pause", body, "Idempotency-Key", "k-1")
 	s.edit("resumed", func(d *control.Draft) (*control.Changed, error) {
@@ -419,7 +419,7 @@ func TestARepeatedRequestGetsTheFirstAnswer(t *testing.T) {
 // and only an existing budget can be topped up.
 func TestABudgetIsToppedUpOnce(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	s.edit("budgets", func(d *control.Draft) (*control.Changed, error) {
 		return d.Make(t.Context(), func() (*config.Document, error) {
 			return config.ParseDocument("next.yaml", []byte(document+
@@ -472,7 +472,7 @@ func TestABudgetIsToppedUpOnce(t *testing.T) {
 
 func TestWhoAsksTooOftenWaits(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{PerSecond: 1e-3, Burst: 2})
+	s := newStage(t, access.Rate{PerSecond: 1e-3, Burst: 2})
 	for range 2 {
 		if got := s.ask("viewer", "GET", "/whoami", ""); got.status != http.StatusOK {
 			t.Fatalf("got %+v, want status %v", got, http.StatusOK)
@@ -490,7 +490,7 @@ func TestWhoAsksTooOftenWaits(t *testing.T) {
 
 func TestWhatIsNotThereIsAProblem(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	if got := s.ask("admin", "DELETE", "/routing", ""); got.status != http.StatusMethodNotAllowed ||
 		got.header.Get("Allow") != "GET, PUT" {
 		t.Errorf("got %+v", got)
@@ -504,7 +504,7 @@ func TestWhatIsNotThereIsAProblem(t *testing.T) {
 // TestARequestThatCannotBeMeantIsRefused: with a status that the API's description allows.
 func TestARequestThatCannotBeMeantIsRefused(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	for name, c := range map[string]struct {
 		method, path, body string
 		want               int
@@ -539,7 +539,7 @@ func TestARequestThatCannotBeMeantIsRefused(t *testing.T) {
 
 func TestListsComeInPages(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	for _, state := range []config.ChannelState{config.Draining, config.Enabled, config.Disabled} {
 		s.edit(string(state), func(d *control.Draft) (*control.Changed, error) {
 			return d.SetState(t.Context(), "b", state)
@@ -620,7 +620,7 @@ func showsVersion(t *testing.T, lines *bufio.Reader, version string) {
 // TestTheStreamShowsWhatAnotherProcessChanges without being asked again.
 func TestTheStreamShowsWhatAnotherProcessChanges(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	lines := s.stream()
 	showsVersion(t, lines, "1")
 	s.edit("elsewhere", func(d *control.Draft) (*control.Changed, error) {
@@ -635,7 +635,7 @@ func TestTheStreamEndsWithItsToken(t *testing.T) {
 	for name, line := range map[string]string{"revoked": "", "another role": "vic sender $1\n"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, api.Rate{})
+			s := newStage(t, access.Rate{})
 			lines := s.stream()
 			showsVersion(t, lines, "1")
 			tokens, err := os.ReadFile(s.file)
@@ -705,7 +705,7 @@ func TestTheDescriptionIsTheOneThatIsCheckedIn(t *testing.T) {
 // TestEachProblemOfADocumentIsNamed with its place.
 func TestEachProblemOfADocumentIsNamed(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	got := decode[struct {
 		Valid    bool
 		Problems []string

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"dispatcher/cmd/dispatcher/internal/api"
+	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/config"
 )
@@ -53,7 +53,7 @@ const oneOfEachKind = `select 1 from (select dispatcher.make_days(1)) x;;
 // TestTheAuditLogHasAnActionOfEachKind: who did it, with which login, and why. It comes in pages.
 func TestTheAuditLogHasAnActionOfEachKind(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	s.sql(oneOfEachKind)
 	want := []string{
 		"budget top_up tenant:shop 12.5 GBP",
@@ -105,7 +105,7 @@ func TestTheAuditLogHasAnActionOfEachKind(t *testing.T) {
 // TestNoActionIsMissedBetweenPages, although many are of the same instant.
 func TestNoActionIsMissedBetweenPages(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	s.edit("drain", func(d *control.Draft) (*control.Changed, error) {
 		return d.SetState(t.Context(), "b", config.Draining)
 	})
@@ -146,7 +146,7 @@ func (s *stage) actions(role, query string) (all []control.Action) {
 // so of changes that came another way.
 func TestTheAuditLogSaysThatAChangeCameByTheAPI(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	s.dead("no_route", envelopeOf("a", ""))
 	s.unanswered("m-1")
 	s.sql(`update dispatcher.limits set granted = 7, window_start = date_trunc('second', now()) +

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"dispatcher/cmd/dispatcher/internal/api"
+	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/ledger"
 )
@@ -46,7 +46,7 @@ func (s *stage) waiting(ids ...string) {
 // found.
 func TestMessagesAreCancelledByAFilter(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	s.claimed("sent")
 	s.waiting("w-1", "w-2", "w-3", "w-4", "w-5")
 	type page struct {
@@ -127,7 +127,7 @@ func (s *stage) cancelPage(more string) cancelledPage {
 // TestMessagesStoredDuringTheFirstPageAreNotCancelledByTheNext: the bound is that of the first.
 func TestMessagesStoredDuringTheFirstPageAreNotCancelledByTheNext(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	s.waiting("w-1", "w-2", "w-3")
 	first := s.cancelPage(`,"limit":2`)
 	s.waiting("new")
@@ -145,7 +145,7 @@ func TestMessagesStoredDuringTheFirstPageAreNotCancelledByTheNext(t *testing.T) 
 // part of the same cancellation: it is on record once, and does not end what was stored since.
 func TestACancellationThatFailsUnderWaySaysWhatWasDone(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	s.waiting("part", "w-1")
 	s.sql(`update dispatcher.messages set pinned = 'a', parts_cut = 'x', parts_left = '{2}'
 		where id = 'part';;
@@ -179,7 +179,7 @@ func TestACancellationThatFailsUnderWaySaysWhatWasDone(t *testing.T) {
 // TestACancellationOfWhatIsStillInKafkaIsPending only when the request says so.
 func TestACancellationOfWhatIsStillInKafkaIsPending(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	said := s.ask("operator", "POST", "/messages/early/cancel", `{"reason":"wrong text"}`)
 	if said.status != http.StatusNotFound || !strings.Contains(said.body, "it is cancelled when") {
 		t.Errorf("got %+v", said)

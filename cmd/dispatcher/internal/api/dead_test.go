@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"dispatcher/cmd/dispatcher/internal/api"
+	"dispatcher/cmd/dispatcher/internal/access"
 )
 
 // deadPage is a page of /dead.
@@ -28,7 +28,7 @@ type deadPage struct {
 // TestDeadRecordsAreListedByAFilterInPages, with what is wrong and what they were replayed as.
 func TestDeadRecordsAreListedByAFilterInPages(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	s.dead("no_route", envelopeOf("a", ""), envelopeOf("b", ""), envelopeOf("c", ""))
 	s.dead("bad_number", `{"id":"d","to":"07700","text":"x"}`)
 	if got := s.ask("operator", "POST", "/dead/replay",
@@ -68,7 +68,7 @@ func TestDeadRecordsAreListedByAFilterInPages(t *testing.T) {
 // TestOneDeadRecordIsShown by its id or position, with the remedy and without its content.
 func TestOneDeadRecordIsShown(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	s.dead("bad_number", `{"id":"d","to":"077009","text":"x"}`, `{"id":"e","to":"1"}`)
 	for record, id := range map[string]string{"d": "d", "sms.bad_number%2F2%2F1": "e"} {
 		got := decode[struct {

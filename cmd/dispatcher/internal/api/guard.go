@@ -2,11 +2,7 @@ package api
 
 import (
 	"context"
-	"math"
 	"net/http"
-	"strconv"
-	"sync"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -48,9 +44,8 @@ func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
 			"use a token with a role that may")
 		return
 	}
-	if wait := a.rates.take(who.Name, time.Now()); wait > 0 {
-		ctx.SetHeader("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-		a.deny(ctx, http.StatusTooManyRequests, "too many requests; wait before the next one")
+	if wait := a.cfg.Gate.Wait(&who); wait > 0 {
+		a.denyFor(ctx, wait, "too many requests; wait before the next one")
 		return
 	}
 	ctx = huma.WithValue(ctx, callerKey{}, who)
@@ -71,50 +66,3 @@ func stillValid(ctx context.Context) bool {
 
 // anybody is the action of operations that every role may call.
 const anybody = access.Action(-1)
-
-// Rate bounds the requests of one principal.
-type Rate struct {
-	PerSecond float64
-	Burst     int
-}
-
-// rates has a token bucket for each principal. Only callers with a valid token have one, so there
-// are few.
-type rates struct {
-	rate Rate
-	mu   *sync.Mutex
-	by   map[string]*bucket // guarded by mu
-}
-
-type bucket struct {
-	tokens float64
-	at     time.Time
-}
-
-func newRates(r Rate) rates {
-	if r.PerSecond <= 0 {
-		r.PerSecond = 20
-	}
-	if r.Burst <= 0 {
-		r.Burst = 100
-	}
-	return rates{rate: r, mu: &sync.Mutex{}, by: map[string]*bucket{}}
-}
-
-// take counts a request, or says how long the caller has to wait.
-func (r *rates) take(name string, now time.Time) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	b := r.by[name]
-	if b == nil {
-		b = &bucket{tokens: float64(r.rate.Burst), at: now}
-		r.by[name] = b
-	}
-	b.tokens = min(b.tokens+now.Sub(b.at).Seconds()*r.rate.PerSecond, float64(r.rate.Burst))
-	b.at = now
-	if b.tokens < 1 {
-		return time.Duration((1 - b.tokens) / r.rate.PerSecond * float64(time.Second))
-	}
-	b.tokens--
-	return 0
-}

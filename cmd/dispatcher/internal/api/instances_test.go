@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"dispatcher/cmd/dispatcher/internal/api"
+	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -15,7 +15,7 @@ import (
 // TestInstancesAreListed with what each last said of its channels and lanes.
 func TestInstancesAreListed(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	if err := s.ledger.Instances.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestInstancesAreListed(t *testing.T) {
 // TestTwoVersionsAreCompared in meaning and as text, in both directions.
 func TestTwoVersionsAreCompared(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	s.edit("drain", func(d *control.Draft) (*control.Changed, error) {
 		return d.SetState(t.Context(), "b", config.Draining)
 	})

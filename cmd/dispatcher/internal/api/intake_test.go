@@ -14,7 +14,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"dispatcher/cmd/dispatcher/internal/api"
+	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/kafka"
 	"dispatcher/cmd/dispatcher/internal/tracing"
 	"dispatcher/config/tier"
@@ -76,7 +76,7 @@ func envelopeOf(id, more string) string {
 func TestWhatIsAcceptedIsInTheTopicOfItsLane(t *testing.T) {
 	t.Parallel()
 	intake, cluster := newIntake(t)
-	s := newIntakeStage(t, api.Rate{}, intake)
+	s := newIntakeStage(t, access.Rate{}, intake)
 	plain := envelopeOf("m-1", ` , "labels":{"a":1.50}`)
 	got := s.ask("sender", "POST", "/messages", `{"lane":"otp","messages":[`+plain+`,`+
 		envelopeOf("m-2", "")+`]}`, "traceparent", "00-trace", "Idempotency-Key", "k")
@@ -108,7 +108,7 @@ func TestWhatIsAcceptedIsInTheTopicOfItsLane(t *testing.T) {
 // TestABatchWithABadMessageIsRefusedWhole: the answer names the message and its field.
 func TestABatchWithABadMessageIsRefusedWhole(t *testing.T) {
 	t.Parallel()
-	s := newIntakeStage(t, api.Rate{}, brokenIntake{})
+	s := newIntakeStage(t, access.Rate{}, brokenIntake{})
 	for name, c := range map[string]struct{ role, message, want string }{
 		"no number": {"sender", `{"id":"a","to":"4477009","text":"x"}`, `messages[1].to"`},
 		"no text":   {"sender", `{"id":"a","to":"+447700900123"}`, `messages[1].text"`},
@@ -162,7 +162,7 @@ func TestABatchWithABadMessageIsRefusedWhole(t *testing.T) {
 
 func TestWhatKafkaDoesNotConfirmIsNotAccepted(t *testing.T) {
 	t.Parallel()
-	s := newIntakeStage(t, api.Rate{}, brokenIntake{})
+	s := newIntakeStage(t, access.Rate{}, brokenIntake{})
 	body := `{"lane":"otp","messages":[` + envelopeOf("a", "") + `,` + envelopeOf("b", "") + `]}`
 	if got := s.ask("sender", "POST", "/messages", body); got.status !=
 		http.StatusServiceUnavailable || !strings.Contains(got.body, `messages[1]"`) ||
@@ -170,7 +170,7 @@ func TestWhatKafkaDoesNotConfirmIsNotAccepted(t *testing.T) {
 		t.Errorf("one of two: %+v", got)
 	}
 	intake, cluster := newIntake(t, kgo.RecordDeliveryTimeout(time.Second))
-	s = newIntakeStage(t, api.Rate{}, intake)
+	s = newIntakeStage(t, access.Rate{}, intake)
 	cluster.Close()
 	if got := s.ask("sender", "POST", "/messages", body); got.status !=
 		http.StatusServiceUnavailable || !strings.Contains(got.body, "0 of 2") {
@@ -180,7 +180,7 @@ func TestWhatKafkaDoesNotConfirmIsNotAccepted(t *testing.T) {
 
 func TestWithoutAnIntakeNoMessageIsTaken(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	if got := s.ask("sender", "POST", "/messages", `{"lane":"otp","messages":[`+
 		envelopeOf("a", "")+`]}`); got.status != http.StatusNotFound {
 		t.Errorf("got %+v, want status %v", got, http.StatusNotFound)
@@ -194,7 +194,7 @@ func TestATraceBeginsWhereAMessageIsPublished(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	tracer := tracing.New(sdk.NewTracerProvider(sdk.WithSyncer(spans)))
 	intake, cluster := newIntake(t, tracer.Publishing()...)
-	s := newIntakeStage(t, api.Rate{}, intake)
+	s := newIntakeStage(t, access.Rate{}, intake)
 	const caller = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	for id, headers := range map[string][]string{"below": {"traceparent", caller}, "alone": nil} {
 		if got := s.ask("sender", "POST", "/messages", `{"lane":"otp","messages":[`+
@@ -258,7 +258,7 @@ func (s *stage) counted() map[string]float64 {
 func TestTheIntakeIsCounted(t *testing.T) {
 	t.Parallel()
 	intake, _ := newIntake(t)
-	s := newIntakeStage(t, api.Rate{}, intake)
+	s := newIntakeStage(t, access.Rate{}, intake)
 	two := `{"lane":"otp","messages":[` + envelopeOf("a", "") + `,` + envelopeOf("b", "") + `]}`
 	for _, body := range []string{
 		two, `{"lane":"none","messages":[` + envelopeOf("c", "") + `]}`,
@@ -272,14 +272,14 @@ func TestTheIntakeIsCounted(t *testing.T) {
 	}, s.counted()); diff != "" {
 		t.Error(diff)
 	}
-	s = newIntakeStage(t, api.Rate{}, brokenIntake{})
+	s = newIntakeStage(t, access.Rate{}, brokenIntake{})
 	s.ask("sender", "POST", "/messages", two)
 	if diff := cmp.Diff(map[string]float64{
 		"requests_total unconfirmed": 1, "durable_seconds": 1,
 	}, s.counted()); diff != "" {
 		t.Error(diff)
 	}
-	s = newIntakeStage(t, api.Rate{}, intake)
+	s = newIntakeStage(t, access.Rate{}, intake)
 	s.ledger.Close()
 	s.ask("sender", "POST", "/messages", two)
 	if diff := cmp.Diff(map[string]float64{"requests_total unavailable": 1}, s.counted()); diff != "" {

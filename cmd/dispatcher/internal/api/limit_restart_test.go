@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"dispatcher/cmd/dispatcher/internal/api"
+	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/config"
 )
@@ -14,7 +14,7 @@ import (
 // refused.
 func TestALimitThatBeginsInTheFutureIsRestarted(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	ask := func(role, more string) answer {
 		return s.ask(role, "POST", "/limits/restart", `{"channel":"a","window":"1s"`+more+`}`)
 	}
@@ -47,7 +47,7 @@ func TestALimitThatBeginsInTheFutureIsRestarted(t *testing.T) {
 // TestTheAPIReportsContracts to finance, as "report contracts" does.
 func TestTheAPIReportsContracts(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	ask := func(role, query string) answer {
 		return s.ask(role, "GET", "/reports/contracts"+query, "")
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/sse"
 
 	"dispatcher/cmd/dispatcher/internal/status"
@@ -18,7 +19,9 @@ const liveBeat = 15 * time.Second
 // when its token is no longer valid.
 func (a *API) live(o operation) {
 	shared := &liveStatus{}
-	sse.Register(a.huma, o.describe(), map[string]any{"status": status.Now{}},
+	described := o.describe()
+	described.Middlewares = huma.Middlewares{a.stream}
+	sse.Register(a.huma, described, map[string]any{"status": status.Now{}},
 		func(ctx context.Context, _ *struct{}, send sse.Sender) {
 			tick := time.NewTicker(a.cfg.LiveEvery)
 			defer tick.Stop()
@@ -41,6 +44,17 @@ func (a *API) live(o operation) {
 				}
 			}
 		})
+}
+
+// stream is the middleware that bounds the streams of a principal.
+func (a *API) stream(ctx huma.Context, next func(huma.Context)) {
+	who := caller(ctx.Context())
+	if !a.cfg.Gate.OpenStream(&who) {
+		a.denyFor(ctx, liveBeat, "too many streams are open; end one of them")
+		return
+	}
+	defer a.cfg.Gate.CloseStream(&who)
+	next(ctx)
 }
 
 // liveStatus caches the status, so that all streams together cost one read.

@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"dispatcher/cmd/dispatcher/internal/api"
+	"dispatcher/cmd/dispatcher/internal/access"
 )
 
 // TestNotesOfOperatorsAreForThemAlone: people write numbers into them. Every other role that sees
 // the message sees who settled it and how, and not the note.
 func TestNotesOfOperatorsAreForThemAlone(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	const seq = `dispatcher.first_of(dispatcher.day_at(now())) + 7`
 	s.sql(`select 1 from (select dispatcher.make_days(1)) x;;
 		insert into dispatcher.messages (seq, id, lane, state, reason, attempts, finished_at, route,

@@ -42,7 +42,8 @@ func (o *operation) describe() huma.Operation {
 	return huma.Operation{
 		OperationID: o.id, Method: o.method, Path: Base + o.path, Summary: o.summary,
 		Tags: []string{o.tag}, Errors: everyError, MaxBodyBytes: o.maxBody,
-		Metadata: map[string]any{actionKey: o.action},
+		BodyReadTimeout: -1, // receive has read the body: a deadline now would end the request
+		Metadata:        map[string]any{actionKey: o.action},
 	}
 }
 

@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"dispatcher/cmd/dispatcher/internal/api"
+	"dispatcher/cmd/dispatcher/internal/access"
 )
 
 // TestOptOutListsAreChangedAndShownWithoutNumbers: who was authenticated is the author, a viewer
 // sees no reason, and no answer and no URL has the number.
 func TestOptOutListsAreChangedAndShownWithoutNumbers(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	ask := func(role, method, path, body, want string) {
 		t.Helper()
 		got := s.ask(role, method, path, body)
@@ -47,7 +47,7 @@ func TestOptOutListsAreChangedAndShownWithoutNumbers(t *testing.T) {
 // TestAChangeOfAnOptOutListIsRefused without a reason, a tenant or a number, and changes nothing.
 func TestAChangeOfAnOptOutListIsRefused(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	for name, body := range map[string]string{
 		"without a reason": `{"tenant":"shop","numbers":["+447700900123"]}`,
 		"without a tenant": `{"numbers":["+447700900123"],"reason":"x"}`,

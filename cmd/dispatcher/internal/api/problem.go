@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -26,6 +29,10 @@ func writeProblem(w http.ResponseWriter, status int, detail string) {
 // problem turns an error into an answer. An unexpected error is logged and its text not sent,
 // because it may hold what the caller must not see.
 func (a *API) problem(ctx context.Context, err error) error {
+	if _, busy := errors.AsType[*control.Busy](err); busy {
+		return huma.ErrorWithHeaders(huma.Error429TooManyRequests(err.Error()),
+			http.Header{retryAfter: {"5"}})
+	}
 	if status, ok := statusOf(err); ok {
 		return huma.NewError(status, err.Error())
 	}
@@ -102,6 +109,14 @@ func refusal(err error) (status int, detail string) {
 	}
 	return http.StatusUnauthorized, "send a valid token: Authorization: Bearer TOKEN"
 }
+
+// denyFor ends a request in a middleware: the caller may send it again after some time.
+func (a *API) denyFor(ctx huma.Context, wait time.Duration, detail string) {
+	ctx.SetHeader(retryAfter, strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+	a.deny(ctx, http.StatusTooManyRequests, detail)
+}
+
+const retryAfter = "Retry-After"
 
 // deny ends a request in a middleware.
 func (a *API) deny(ctx huma.Context, status int, detail string) {

@@ -27,7 +27,7 @@ const keyHeader = "Idempotency-Key"
 
 // repeat is the middleware that answers a change that has the Idempotency-Key of an earlier one
 // with the answer to the earlier one. It runs after guard, because keys belong to a principal, and
-// because what guard refuses must cost no write. It passes on operations that do not describe the
+// because what guard refuses must cost no write; and after receive, which reads the body. It passes on operations that do not describe the
 // header: reads, and messages of senders, which are idempotent by their ids.
 func (a *API) repeat(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
@@ -41,19 +41,9 @@ func (a *API) repeat(ctx huma.Context, next func(huma.Context)) {
 			"take letters and digits")
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDocument))
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		a.deny(ctx, http.StatusRequestEntityTooLarge, "the body is too large: "+
-			"4 MiB are the most")
-		return
-	}
-	if err != nil {
-		a.deny(ctx, http.StatusBadRequest, "the body did not arrive whole: send it again")
-		return
-	}
+	body, _ := ctx.Context().Value(bodyKey{}).([]byte)
 	effect := &effect{}
 	r = r.WithContext(context.WithValue(ctx.Context(), effectKey{}, effect))
-	r.Body = io.NopCloser(bytes.NewReader(body))
 	request := &ledger.Request{
 		Principal: caller(ctx.Context()).Name, Key: key, Digest: digest(r, body),
 		Attempt: rand.Text(),

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"dispatcher/cmd/dispatcher/internal/api"
+	"dispatcher/cmd/dispatcher/internal/access"
 )
 
 // sql runs statements in the database of the stage, and returns the number in the last one's row.
@@ -45,7 +45,7 @@ const (
 // rate takes no key and costs no write, and a repetition counts as a request.
 func TestAKeyIsTakenAfterTheCallerWasChecked(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{PerSecond: 1e-3, Burst: 2})
+	s := newStage(t, access.Rate{PerSecond: 1e-3, Burst: 2})
 	const body = `{"lanes":["bulk"],"reason":"wrong text"}`
 	ask := func(role string) answer {
 		return s.ask(role, "POST", "/pause", body, "Idempotency-Key", "k-1")
@@ -71,7 +71,7 @@ func TestAKeyIsTakenAfterTheCallerWasChecked(t *testing.T) {
 // TestAKeyThatIsNotUTF8IsAMistakeOfTheCaller and no failure of the database.
 func TestAKeyThatIsNotUTF8IsAMistakeOfTheCaller(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	got := s.ask("operator", "POST", "/pause", `{"all":true,"reason":"x"}`, "Idempotency-Key",
 		"k\xff")
 	if got.status != http.StatusUnprocessableEntity ||
@@ -112,7 +112,7 @@ func TestAFailedChangeMayBeRepeatedWhenNothingCameOfIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, api.Rate{})
+			s := newStage(t, access.Rate{})
 			s.t = t
 			ask := func() answer {
 				return s.ask("operator", "POST", "/pause", `{"all":true,"reason":"x"}`,
@@ -139,7 +139,7 @@ func TestAFailedChangeMayBeRepeatedWhenNothingCameOfIt(t *testing.T) {
 // TestATestMessageIsNotSentTwiceWhenKafkaDidNotAnswer: it may be in its topic.
 func TestATestMessageIsNotSentTwiceWhenKafkaDidNotAnswer(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	ask := func() answer {
 		return s.ask("operator", "POST", "/channels/a/test",
 			`{"to":"+447700900123","text":"hello","reason":"x"}`, "Idempotency-Key", "k")

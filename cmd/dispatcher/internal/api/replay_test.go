@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"dispatcher/cmd/dispatcher/internal/api"
+	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/ledger"
 )
 
@@ -42,7 +42,7 @@ func (s *stage) dead(reason string, envelopes ...string) {
 
 func TestDeadRecordsAreReplayed(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	s.dead("no_route", envelopeOf("a", ""), envelopeOf("b", ""))
 	s.dead("bad_number", `{"id":"c","to":"07700","text":"x"}`, envelopeOf("d", ""))
 	ask := func(body string) answer { return s.ask("operator", "POST", "/dead/replay", body) }
@@ -90,7 +90,7 @@ func TestDeadRecordsAreReplayed(t *testing.T) {
 // TestAReplayThatKafkaDoesNotConfirmCanBeMadeAgain: under the same id.
 func TestAReplayThatKafkaDoesNotConfirmCanBeMadeAgain(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	s.dead("no_route", envelopeOf("a", ""))
 	s.broken = errors.New("no broker")
 	got := s.ask("operator", "POST", "/dead/replay", `{"records":["a"],"reason":"x"}`)
@@ -107,7 +107,7 @@ func TestAReplayThatKafkaDoesNotConfirmCanBeMadeAgain(t *testing.T) {
 // TestADeadRecordIsReplayedCorrected: one, with fields set and left out. The answer has no number.
 func TestADeadRecordIsReplayedCorrected(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	s.dead("bad_number", `{"id":"a","to":"07700","text":"x","colour":"red"}`, envelopeOf("b", ""))
 	ask := func(body string) answer { return s.ask("operator", "POST", "/dead/replay", body) }
 	const corrected = `"set":{"to":"+447700900123"},"unset":["colour"],"reason":"typo"`

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/control"
@@ -36,8 +35,6 @@ type rangeInput struct {
 // mostDays bounds a range, because every day of it is summed.
 const mostDays = 366
 
-var errTooLong = errors.New("the range has more than a year: ask for less")
-
 func (a *API) rangeReport(ctx context.Context, in *rangeInput) (*reply[report.Range], error) {
 	_, doc, err := control.InForce(ctx, a.cfg.Ledger)
 	if err != nil {
@@ -49,13 +46,10 @@ func (a *API) rangeReport(ctx context.Context, in *rangeInput) (*reply[report.Ra
 	}
 	unit := report.Unit(in.Unit)
 	days, err := lookup.Days(ctx, a.cfg.Ledger, doc, unit, &lookup.Between{
-		From: in.From, To: in.To, FromName: "from", ToName: "to",
+		From: in.From, To: in.To, FromName: "from", ToName: "to", Most: mostDays,
 	}, time.Now())
 	if err != nil {
 		return nil, err
-	}
-	if len(days) > mostDays {
-		return nil, &control.Refused{Err: errTooLong}
 	}
 	figures, err := lookup.Range(ctx, a.cfg.Ledger, &report.RangeFigures{
 		Unit: unit, By: dimensions, Days: days, Current: doc,

@@ -55,15 +55,15 @@ func (a *API) routingRoutes() {
 	serve(a, operation{
 		put, "/routing", "applyRouting", "routing", "Apply a document as a new version", operate,
 		maxDocument,
-	}, a.apply)
+	}, a.apply, withDocument)
 	serve(a, operation{
 		post, "/routing/validate", "validateRouting", "routing", "Check a document", view,
 		maxDocument,
-	}, a.validate)
+	}, a.validate, withDocument)
 	serve(a, operation{
 		post, "/routing/preview", "previewRouting", "routing",
 		"What a document would change, and the intervals of its routes", view, maxDocument,
-	}, a.preview)
+	}, a.preview, withDocument)
 	serve(a, operation{
 		post, "/routing/rollback", "rollbackRouting", "routing",
 		"Apply the document of an old version as a new one", operate, 0,

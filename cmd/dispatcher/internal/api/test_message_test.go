@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"dispatcher/cmd/dispatcher/internal/api"
+	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/config"
 )
 
 func TestATestMessageAsksForOneChannelAndIsOnRecord(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	ask := func(role, channel, body string) answer {
 		return s.ask(role, "POST", "/channels/"+channel+"/test", body)
 	}
@@ -78,7 +78,7 @@ func TestATestMessageAsksForOneChannelAndIsOnRecord(t *testing.T) {
 
 func TestATestMessageThatKafkaDoesNotConfirmSaysSo(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{})
+	s := newStage(t, access.Rate{})
 	s.broken = errors.New("no broker")
 	got := s.ask("operator", "POST", "/channels/a/test",
 		`{"to":"+447700900123","text":"x","reason":"r"}`)

@@ -62,6 +62,12 @@ type Impossible struct{ Err error }
 func (i *Impossible) Error() string { return i.Err.Error() }
 func (i *Impossible) Unwrap() error { return i.Err }
 
+// Busy means that this instance does too much else now; the same request may succeed later.
+type Busy struct{ Err error }
+
+func (b *Busy) Error() string { return b.Err.Error() }
+func (b *Busy) Unwrap() error { return b.Err }
+
 func impossiblef(format string, args ...any) error {
 	return &Impossible{fmt.Errorf(format, args...)}
 }

@@ -27,6 +27,11 @@ func Contracts(
 	if err != nil {
 		return nil, err
 	}
+	end, err := turn(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	found := []report.Contract{}
 	for begins := 1; begins <= config.LastBegin; begins++ {
 		from, to := report.ContractMonth(at, doc.Timezone, begins)

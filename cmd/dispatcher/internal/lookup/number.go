@@ -50,6 +50,11 @@ func byNumber(
 	for i, key := range q.Keys {
 		hashes[i] = decide.NumberHMAC(key, q.Number)
 	}
+	end, err := turn(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	parent := ctx
 	ctx, cancel := context.WithTimeout(parent, timeout)
 	defer cancel()

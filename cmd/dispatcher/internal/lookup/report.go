@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -53,6 +54,11 @@ func Daily(
 	if f.Day, f.Zone, err = BusinessDay(ctx, l, current, name, day, now); err != nil {
 		return nil, err
 	}
+	end, err := turn(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	f.Complete = !admission.Day.End(f.Day, f.Zone).After(now)
 	business := ledger.NewBusinessDay(f.Day, f.Zone)
 	figures, closings, err := l.Reports.Day(ctx, business)
@@ -117,6 +123,8 @@ func routingVersions(
 type Between struct {
 	From, To         string
 	FromName, ToName string
+	// Most is how many days the range may have; 0 for any number.
+	Most int
 }
 
 // Days returns noon of each day of a range.
@@ -133,6 +141,10 @@ func Days(
 		if from, _, err = rangeEnd(ctx, l, current, b.FromName, b.From, now); err != nil {
 			return nil, err
 		}
+	}
+	if n := math.Round(to.Sub(from).Hours()/24) + 1; b.Most > 0 && n > float64(b.Most) {
+		return nil, &control.Refused{Err: fmt.Errorf("the range has more than %d days: ask for less, "+
+			"or write files with \"dispatcher report\"", b.Most)}
 	}
 	dates := datesBetween(from, to)
 	if len(dates) == 0 {
@@ -181,7 +193,11 @@ func rangeEnd(
 func Range(
 	ctx context.Context, l *ledger.Ledger, f *report.RangeFigures, hours bool, done func(int64),
 ) (*report.RangeFigures, error) {
-	var err error
+	end, err := turn(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	days := make([]ledger.RangeDay, len(f.Days))
 	for i, noon := range f.Days {
 		days[i] = ledger.RangeDay{

@@ -3,8 +3,10 @@ package pages
 import (
 	"crypto/subtle"
 	"errors"
+	"math"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/access"
@@ -60,6 +62,12 @@ func (s *Server) handle(
 		if !in.may(action) {
 			s.fail(w, in, http.StatusForbidden, "Your role, "+in.who.Role.String()+
 				", does not allow that. Sign in with a token of a role that does, or ask an admin.")
+			return
+		}
+		if wait := s.cfg.Gate.Wait(&in.who); wait > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+			s.fail(w, in, http.StatusTooManyRequests, "Too many requests came with your token: wait "+
+				"some seconds, then try again.")
 			return
 		}
 		if r.Method == http.MethodPost {

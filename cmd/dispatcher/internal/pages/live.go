@@ -59,6 +59,11 @@ func (s *Server) live(w http.ResponseWriter, r *request) error {
 	if !ok {
 		return notFound{"There is no such stream."}
 	}
+	if !s.cfg.Gate.OpenStream(&r.who) {
+		http.Error(w, "too many pages are open; close one of them", http.StatusTooManyRequests)
+		return nil
+	}
+	defer s.cfg.Gate.CloseStream(&r.who)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // so that proxies pass each event on at once
 	out := http.NewResponseController(w)

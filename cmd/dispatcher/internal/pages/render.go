@@ -180,6 +180,9 @@ func statusOf(err error) int {
 	if is[*control.Unpublished](err) {
 		return http.StatusServiceUnavailable
 	}
+	if is[*control.Busy](err) {
+		return http.StatusTooManyRequests
+	}
 	for _, known := range []func(error) bool{
 		is[*control.Conflict], is[*control.Impossible], is[*control.NoRamp], is[*control.RampRunning],
 		is[*control.RampMoved],

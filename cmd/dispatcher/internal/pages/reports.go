@@ -134,14 +134,10 @@ func (s *Server) figures(r *request, hours bool) (*report.RangeFigures, error) {
 		return nil, err
 	}
 	days, err := lookup.Days(ctx, s.cfg.Ledger, current, unit, &lookup.Between{
-		From: from, To: to, FromName: "the first day", ToName: "the last day",
+		From: from, To: to, FromName: "the first day", ToName: "the last day", Most: mostDays,
 	}, time.Now())
 	if err != nil {
 		return nil, err
-	}
-	if len(days) > mostDays {
-		return nil, refuse(fmt.Sprintf("choose at most %d days: files of \"dispatcher report\" may have "+
-			"more", mostDays))
 	}
 	return lookup.Range(ctx, s.cfg.Ledger, &report.RangeFigures{
 		Unit: unit, By: []report.Dimension{report.ByRoute, report.ByChannel}, Days: days,

@@ -81,6 +81,9 @@ func newConsoleOf(t *testing.T, who access.Config) *console {
 		t.Fatal(err)
 	}
 	who.TokensFile = c.file
+	if who.Rate.Burst == 0 {
+		who.Rate = access.Rate{PerSecond: 1e6, Burst: 1e6}
+	}
 	gate, err := access.New(who)
 	if err != nil {
 		t.Fatal(err)

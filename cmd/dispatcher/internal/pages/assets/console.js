@@ -129,7 +129,9 @@ if (liveRegion) {
     sessionEnded();
     location.reload();
   });
-  source.addEventListener("error", () => setState("stale", "connection lost, trying again"));
+  source.addEventListener("error", () => setState("stale",
+    source.readyState === EventSource.CLOSED ? "no updates: reload the page"
+      : "connection lost, trying again"));
   addEventListener("pagehide", () => source.close());
 }
 
