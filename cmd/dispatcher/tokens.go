@@ -26,6 +26,8 @@ type tokenShown struct {
 	Role string `json:"role"`
 	// Tenant is the only tenant that a sender may send for; empty for all.
 	Tenant string `json:"tenant"`
+	Lanes  string `json:"lanes"` // its lanes, with commas between them; empty for all
+	IDs    string `json:"ids"`   // how the ids of its messages begin; empty for any
 	// Hash is the beginning of the token's SHA-256, to distinguish two tokens of one name.
 	Hash string `json:"hash"`
 }
@@ -47,7 +49,7 @@ over; an admin may do all.`,
 
 func (c *cli) tokensNewCommand() *cobra.Command {
 	var as format
-	var name, role, tenant string
+	var name, role, tenant, lanes, ids string
 	cmd := &cobra.Command{
 		Use:   "new --name NAME --role ROLE",
 		Short: "Make a token, show it once, and add its line to the file",
@@ -71,6 +73,9 @@ own.`,
 					return misused(fmt.Errorf("--tenant: %w", err))
 				}
 			}
+			if err := entry.BoundTo(access.Lanes(lanes), ids); err != nil {
+				return misused(fmt.Errorf("--lanes, --ids: %w", err))
+			}
 			made := tokenMade{
 				Name: name, Role: role, Token: token, Line: entry.String(),
 				File: c.lookup("DISPATCHER_API_TOKENS_FILE"),
@@ -87,6 +92,10 @@ own.`,
 	cmd.Flags().StringVar(&role, "role", "", access.RoleNames+" (required)")
 	cmd.Flags().StringVar(&tenant, "tenant", "", "the only tenant that a sender may send for "+
 		"(default all)")
+	cmd.Flags().StringVar(&lanes, "lanes", "", "with --tenant: the only lanes, with commas between "+
+		"them (default all)")
+	cmd.Flags().StringVar(&ids, "ids", "", "with --tenant: how the ids of the messages begin, such "+
+		"as shop- (default any)")
 	as.addTo(cmd.Flags())
 	return cmd
 }
@@ -141,11 +150,12 @@ func (c *cli) tokensListCommand() *cobra.Command {
 			for i := range entries {
 				e := &entries[i]
 				shown = append(shown, tokenShown{
-					e.Name, e.Role.String(), e.Tenant, fmt.Sprintf("%x", e.Hash[:4]),
+					e.Name, e.Role.String(), e.Tenant, string(e.Lanes), e.Prefix,
+					fmt.Sprintf("%x", e.Hash[:4]),
 				})
 			}
 			return as.write(c.out, shown, list(as, shown, keys[tokenShown]("", "name", "role",
-				"tenant", "hash")...))
+				"tenant", "lanes", "ids", "hash")...))
 		}),
 	}
 	as.addTo(cmd.Flags())

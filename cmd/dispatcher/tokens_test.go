@@ -21,10 +21,12 @@ func TestTokensNewShowsATokenOnce(t *testing.T) {
 		"--role", "operator", "--format", "json"))
 	shown := dispatcher(t, "", env, "tokens", "new", "--name", "ben", "--role", "finance")
 	sender := decoded[tokenMade](t, dispatcher(t, "", env, "tokens", "new", "--name", "shop-1",
-		"--role", "sender", "--tenant", "shop", "--format", "json"))
+		"--role", "sender", "--tenant", "shop", "--lanes", "otp,bulk", "--ids", "s-", "--format",
+		"json"))
 	listed := decoded[[]tokenShown](t, dispatcher(t, "", env, "tokens", "list", "--format",
 		"json"))
-	if len(listed) != 3 || listed[2].Tenant != "shop" || listed[0].Name != "anna" || listed[0].Role != "operator" ||
+	if len(listed) != 3 || listed[2].Tenant != "shop" || listed[2].Lanes != "otp,bulk" ||
+		listed[2].IDs != "s-" || listed[0].Name != "anna" || listed[0].Role != "operator" ||
 		listed[1].Name != "ben" || shown.code != exitOK {
 		t.Errorf("%+v, %+v", listed, shown)
 	}
@@ -42,7 +44,9 @@ func TestTokensNewShowsATokenOnce(t *testing.T) {
 		made.Token: {Name: "anna", Role: access.Operator},
 		token:      {Name: "ben", Role: access.Finance},
 
-		sender.Token: {Name: "shop-1", Role: access.Sender, Tenant: "shop"},
+		sender.Token: {
+			Name: "shop-1", Role: access.Sender, Tenant: "shop", Lanes: "otp,bulk", Prefix: "s-",
+		},
 	} {
 		if p, err := gate.Token(t.Context(), token); err != nil || p != want {
 			t.Errorf("got %+v, error %v", p, err)

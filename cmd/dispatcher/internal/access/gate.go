@@ -1,7 +1,7 @@
-// Package access authenticates callers of the HTTP API and the console, and bounds what each of them
-// takes of the process. A token, from a file or from an OpenID Connect issuer, belongs to a
-// principal with a name and a role. Whether the role allows a request is for the caller to check, by
-// Role.May.
+// Package access authenticates callers of the HTTP API and the console, and bounds what each of
+// them takes of the process. A token, from a file or from an OpenID Connect issuer, belongs to a
+// principal with a name and a role. Whether the role allows a request is for the caller to check,
+// by Role.May.
 package access
 
 import (
@@ -10,6 +10,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -30,6 +31,17 @@ type Principal struct {
 	Role Role
 	// Tenant is the only tenant for which the principal may send; empty for all.
 	Tenant string
+	// Lanes are the lanes of its messages, and Prefix is how their ids begin.
+	Lanes  Lanes
+	Prefix string
+}
+
+// Lanes is a list of lanes with commas between them; empty for all.
+type Lanes string
+
+// Has reports whether a lane is in the list.
+func (l Lanes) Has(lane string) bool {
+	return l == "" || slices.Contains(strings.Split(string(l), ","), lane)
 }
 
 // Config says which tokens are valid.

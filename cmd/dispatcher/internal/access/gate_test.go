@@ -144,12 +144,15 @@ func TestABrokenFileOfTokensNamesItsLine(t *testing.T) {
 	_, good := newToken(t, "anna", access.Viewer)
 	hash := strings.Fields(good)[2]
 	for text, want := range map[string]string{
-		good + "bob viewer":            "line 2: write name, role and the SHA-256",
-		"bob none " + hash:             "line 1: the role is not",
-		"bob viewer " + hash[:62]:      "line 1: the hash is not",
-		"bob viewer " + hash + " shop": "line 1: only a sender is bound",
-		"bob sender " + hash + " a b":  "line 1: write name",
-		"b\u200bob viewer " + hash:     "line 1: a name has",
+		good + "bob viewer":                     "line 2: write name, role and the SHA-256",
+		"bob none " + hash:                      "line 1: the role is not",
+		"bob viewer " + hash[:62]:               "line 1: the hash is not",
+		"bob viewer " + hash + " shop":          "line 1: only a sender is bound",
+		"bob sender " + hash + " a b":           "line 1: write name",
+		"bob sender " + hash + " a lanes=":      "line 1: write name",
+		"bob sender " + hash + " a ids=b ids=c": "line 1: write name",
+		"bob sender " + hash + " a ids=\u200b":  "line 1: lanes and ids",
+		"b\u200bob viewer " + hash:              "line 1: a name has",
 	} {
 		path := filepath.Join(t.TempDir(), "tokens")
 		write(t, path, text)
@@ -174,7 +177,10 @@ func TestASenderMayBeBoundToATenant(t *testing.T) {
 			t.Errorf("tenant %q was accepted", odd)
 		}
 	}
-	if err := entry.Bind("shop"); err != nil {
+	if err := entry.BoundTo("otp", ""); err == nil {
+		t.Error("lanes without a tenant were accepted")
+	}
+	if err := errors.Join(entry.Bind("shop"), entry.BoundTo("otp,bulk", "shop-")); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "tokens")
@@ -183,12 +189,14 @@ func TestASenderMayBeBoundToATenant(t *testing.T) {
 	g := newGate(t, access.Config{
 		TokensFile: path, OIDCIssuer: issuer.url, OIDCAudience: "sms", OIDCTenantClaim: "org",
 	})
-	want := access.Principal{Name: "shop-1", Role: access.Sender, Tenant: "shop"}
+	want := access.Principal{
+		Name: "shop-1", Role: access.Sender, Tenant: "shop", Lanes: "otp,bulk", Prefix: "shop-",
+	}
 	if p, err := g.Token(t.Context(), token); err != nil || p != want {
 		t.Errorf("got %+v, error %v", p, err)
 	}
 	of := func(claims map[string]any) string { return issuer.token(t, issuer.key, claims) }
-	want.Name = "4711"
+	want = access.Principal{Name: "4711", Role: access.Sender, Tenant: "shop"}
 	if p, err := g.Token(t.Context(), of(map[string]any{
 		"roles": "sender", "org": "shop",
 	})); err != nil || p != want {

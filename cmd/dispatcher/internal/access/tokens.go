@@ -16,15 +16,18 @@ import (
 )
 
 // Entry is a line of the file of tokens: name, role, SHA-256 of the token in hexadecimal digits
-// and, for a sender, optionally its tenant, separated by white space. A line that begins with # is
-// a comment. Tokens have 256 random bits, so the hash needs no salt. A name may have two lines,
-// while one token replaces another.
+// and, for a sender, optionally its tenant, separated by white space. After the tenant may stand
+// lanes=LANE,LANE and ids=PREFIX. A line that begins with # is a comment. Tokens have 256 random
+// bits, so the hash needs no salt. A name may have two lines, while one token replaces another.
 type Entry struct {
 	Name string
 	Role Role
 	Hash [sha256.Size]byte
 	// Tenant is the tenant that a sender is bound to; empty for all.
 	Tenant string
+	// Lanes and Prefix bound the lanes and the ids of a sender with a tenant.
+	Lanes  Lanes
+	Prefix string
 }
 
 // String is the line of the file.
@@ -33,7 +36,33 @@ func (e *Entry) String() string {
 	if e.Tenant != "" {
 		line += " " + e.Tenant
 	}
+	if e.Lanes != "" {
+		line += " " + lanesOption + string(e.Lanes)
+	}
+	if e.Prefix != "" {
+		line += " " + idsOption + e.Prefix
+	}
 	return line
+}
+
+// What may stand after the tenant in a line.
+const (
+	lanesOption = "lanes="
+	idsOption   = "ids="
+)
+
+// BoundTo lets a token with a tenant send only on some lanes, and only ids with a prefix. Empty
+// ones bound nothing.
+func (e *Entry) BoundTo(lanes Lanes, prefix string) error {
+	for _, text := range []string{string(lanes), prefix} {
+		if text != "" && (e.Tenant == "" || checkName(text) != nil) {
+			return errors.New("lanes and ids are for a sender with a tenant, and have 1 to 64 " +
+				"printable characters without white space: lanes with commas between them, and how " +
+				"the ids begin")
+		}
+	}
+	e.Lanes, e.Prefix = lanes, prefix
+	return nil
 }
 
 // Bind lets the token send for one tenant only.
@@ -110,9 +139,8 @@ func parseTokens(raw []byte) ([]Entry, error) {
 }
 
 func parseEntry(fields []string) (Entry, error) {
-	if len(fields) != 3 && len(fields) != 4 {
-		return Entry{}, errors.New("write name, role and the SHA-256 of the token; " +
-			`"dispatcher tokens new" makes such a line`)
+	if len(fields) < 3 {
+		return Entry{}, errNoEntry
 	}
 	e := Entry{Name: fields[0]}
 	if err := checkName(e.Name); err != nil {
@@ -127,11 +155,30 @@ func parseEntry(fields []string) (Entry, error) {
 		return Entry{}, errors.New("the hash is not a SHA-256 in 64 hexadecimal digits")
 	}
 	copy(e.Hash[:], hash)
-	if len(fields) == 4 {
-		return e, e.Bind(fields[3])
+	if len(fields) == 3 {
+		return e, nil
 	}
-	return e, nil
+	if err := e.Bind(fields[3]); err != nil {
+		return Entry{}, err
+	}
+	var lanes, prefix string
+	for _, option := range fields[4:] {
+		text, isLanes := strings.CutPrefix(option, lanesOption)
+		other, isIDs := strings.CutPrefix(option, idsOption)
+		switch {
+		case isLanes && lanes == "" && text != "":
+			lanes = text
+		case isIDs && prefix == "" && other != "":
+			prefix = other
+		default: // a word that is not understood could be a bound
+			return Entry{}, errNoEntry
+		}
+	}
+	return e, e.BoundTo(Lanes(lanes), prefix)
 }
+
+var errNoEntry = errors.New("write name, role and the SHA-256 of the token; " +
+	`"dispatcher tokens new" makes such a line`)
 
 // tokenFile caches the entries of a file. The file is read for every check, so that a token that
 // was removed is refused at once; it is parsed only when it has changed.
@@ -162,7 +209,9 @@ func (f *tokenFile) read() (map[[sha256.Size]byte]Principal, error) {
 	f.raw, f.byHash = raw, make(map[[sha256.Size]byte]Principal, len(entries))
 	for i := range entries {
 		e := &entries[i]
-		f.byHash[e.Hash] = Principal{Name: e.Name, Role: e.Role, Tenant: e.Tenant}
+		f.byHash[e.Hash] = Principal{
+			Name: e.Name, Role: e.Role, Tenant: e.Tenant, Lanes: e.Lanes, Prefix: e.Prefix,
+		}
 	}
 	return f.byHash, nil
 }

@@ -100,6 +100,12 @@ func newIntakeStage(t *testing.T, rate access.Rate, intake api.Intake) *stage {
 	}
 	s.tokens["sender of shop"] = token
 	lines.WriteString(entry.String() + "\n")
+	token, entry, err = access.NewToken("shop-2", access.Sender)
+	if err := errors.Join(err, entry.Bind("shop"), entry.BoundTo("otp", "s-")); err != nil {
+		t.Fatal(err)
+	}
+	s.tokens["sender of otp"] = token
+	lines.WriteString(entry.String() + "\n")
 	s.file = filepath.Join(t.TempDir(), "tokens")
 	if err := os.WriteFile(s.file, []byte(lines.String()), 0o600); err != nil {
 		t.Fatal(err)

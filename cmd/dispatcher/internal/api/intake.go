@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 )
@@ -133,10 +135,15 @@ func withAccepted(o *huma.Operation) { o.DefaultStatus = http.StatusAccepted }
 // send publishes messages to the topic of their lane. An id that was sent before is published
 // again; the claim drops the duplicate, as for every producer.
 func (a *API) send(ctx context.Context, in *sendInput) (*reply[accepted], error) {
+	who := caller(ctx)
 	topic, err := a.topics.find(ctx, a, in.Body.Lane)
+	if err == nil && !who.Lanes.Has(in.Body.Lane) {
+		err = huma.Error403Forbidden("your token is not for this lane: it is for " +
+			string(who.Lanes))
+	}
 	var records []*kgo.Record
 	if err == nil {
-		records, err = a.records(topic, caller(ctx).Tenant, in)
+		records, err = a.records(topic, &who, in)
 	}
 	if err != nil {
 		if _, refused := errors.AsType[huma.StatusError](err); refused {
@@ -170,11 +177,13 @@ func (a *API) send(ctx context.Context, in *sendInput) (*reply[accepted], error)
 }
 
 // records makes the records of the messages. The error names each wrong message and field.
-func (a *API) records(topic, tenant string, in *sendInput) ([]*kgo.Record, error) {
+func (a *API) records(
+	topic string, who *access.Principal, in *sendInput,
+) ([]*kgo.Record, error) {
 	records := make([]*kgo.Record, len(in.Body.Messages))
 	var wrong []error
 	for i, raw := range in.Body.Messages {
-		value, id, problem := a.check(a.cfg.Region.Rewrite(raw), tenant)
+		value, id, problem := a.check(a.cfg.Region.Rewrite(raw), who)
 		if problem != nil {
 			location := "body.messages[" + strconv.Itoa(i) + "]"
 			if problem.Field != "" {
@@ -200,10 +209,19 @@ func (a *API) records(topic, tenant string, in *sendInput) ([]*kgo.Record, error
 }
 
 // check decodes an envelope as the consumer will. If the sender is bound to a tenant, an envelope
-// without a tenant gets that one, and one with another is refused.
-func (a *API) check(raw []byte, tenant string) (value []byte, id string, p *envelope.Problem) {
+// without a tenant gets that one, and one with another is refused. So is one whose id does not
+// begin as those of the sender do.
+func (a *API) check(
+	raw []byte, who *access.Principal,
+) (value []byte, id string, p *envelope.Problem) {
 	m, p := envelope.Decode(raw, a.cfg.AllowUnknown)
-	if p != nil || tenant == "" || m.Tenant == tenant {
+	if p == nil && !strings.HasPrefix(m.ID, who.Prefix) {
+		return nil, "", &envelope.Problem{
+			Code: envelope.BadField, Field: "id",
+			Detail: "your token is for ids that begin with " + who.Prefix,
+		}
+	}
+	if p != nil || who.Tenant == "" || m.Tenant == who.Tenant {
 		return raw, m.ID, p
 	}
 	if m.Tenant != "" {
@@ -212,7 +230,7 @@ func (a *API) check(raw []byte, tenant string) (value []byte, id string, p *enve
 			Detail: "your token is for another tenant",
 		}
 	}
-	value, err := envelope.Edit(raw, envelope.Change{Field: "tenant", Value: tenant})
+	value, err := envelope.Edit(raw, envelope.Change{Field: "tenant", Value: who.Tenant})
 	if err != nil { // not expected, since it was just decoded
 		return nil, "", &envelope.Problem{Code: envelope.BadJSON, Detail: "it cannot be changed"}
 	}

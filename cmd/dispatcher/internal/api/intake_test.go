@@ -286,3 +286,25 @@ func TestTheIntakeIsCounted(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestASenderMayBeBoundToLanesAndIDs: a tenant must not use a lane that ignores opt-outs, nor the
+// ids of another tenant.
+func TestASenderMayBeBoundToLanesAndIDs(t *testing.T) {
+	t.Parallel()
+	s := newIntakeStage(t, access.Rate{}, brokenIntake{})
+	for name, c := range map[string]struct {
+		lane, id, names string
+		want            int
+	}{
+		"its own":             {"otp", "s-1", "", http.StatusAccepted},
+		"another lane":        {"bulk", "s-1", "not for this lane", http.StatusForbidden},
+		"an id of others":     {"otp", "t-1", "messages[0].id", http.StatusUnprocessableEntity},
+		"no lane of the file": {"express", "s-1", "no such lane", http.StatusUnprocessableEntity},
+	} {
+		got := s.ask("sender of otp", "POST", "/messages", `{"lane":"`+c.lane+`","messages":[`+
+			envelopeOf(c.id, "")+`]}`)
+		if got.status != c.want || !strings.Contains(got.body, c.names) {
+			t.Errorf("%s: %+v, want %d", name, got, c.want)
+		}
+	}
+}

@@ -27,8 +27,9 @@ const keyHeader = "Idempotency-Key"
 
 // repeat is the middleware that answers a change that has the Idempotency-Key of an earlier one
 // with the answer to the earlier one. It runs after guard, because keys belong to a principal, and
-// because what guard refuses must cost no write; and after receive, which reads the body. It passes on operations that do not describe the
-// header: reads, and messages of senders, which are idempotent by their ids.
+// because what guard refuses must cost no write; and after receive, which reads the body. It passes
+// on operations that do not describe the header: reads, and messages of senders, which are
+// idempotent by their ids.
 func (a *API) repeat(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	key := r.Header.Get(keyHeader)

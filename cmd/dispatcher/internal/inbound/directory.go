@@ -73,8 +73,8 @@ func (d *Directory) owner(channel, to string) *owner {
 }
 
 // change is the change of the opt-out list that a message asks for. A message with missing parts is
-// no keyword. One without a sender changes nothing, nor does one over a channel that the number does
-// not have: whoever owns that channel can write any sender and any number of ours.
+// no keyword. One without a sender changes nothing, nor does one over a channel that the number
+// does not have: whoever owns that channel can write any sender and any number of ours.
 func (o *owner) change(m *ledger.Subscribed) ledger.Change {
 	if len(m.Missing) > 0 || m.From == "" || len(m.Text) > longestKeyword ||
 		o.channels != nil && !slices.Contains(o.channels, m.Channel) {
