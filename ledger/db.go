@@ -129,18 +129,6 @@ func Connect(ctx context.Context, c Config) (*Ledger, error) {
 	return l, nil
 }
 
-// LongRead lets one read at a time take long on a connection of reports, so that pauses, guards and
-// reloads of the routing find a free one. It waits for its turn until ctx ends, then it returns
-// nil. The caller calls end when it has read.
-func (d *db) LongRead(ctx context.Context) (end func()) {
-	select {
-	case d.longRead <- struct{}{}:
-		return func() { <-d.longRead }
-	case <-ctx.Done():
-		return nil
-	}
-}
-
 // scout looks for a newer primary until Close. Connections to the previous primary are closed when
 // they are next used.
 func (d *db) scout() {

@@ -11,6 +11,18 @@ import (
 // use them.
 type Reports struct{ *db }
 
+// LongRead lets one read at a time take long on a connection of reports, so that pauses, guards and
+// reloads of the routing find a free one. It waits for its turn until ctx ends, then it returns
+// nil. The caller calls end when it has read.
+func (s *Reports) LongRead(ctx context.Context) (end func()) {
+	select {
+	case s.longRead <- struct{}{}:
+		return func() { <-s.longRead }
+	case <-ctx.Done():
+		return nil
+	}
+}
+
 // DailyRow is what one channel did for one route on one business day, in one currency. It counts
 // the attempts claimed on that day, however old their messages are.
 type DailyRow struct {

@@ -14,9 +14,16 @@ func TestNobodyHoldsMoreThanTheirShare(t *testing.T) {
 		n    int64
 		want bool
 	}{
-		{"anna", 6, true}, {"anna", 1, false}, {"bob", 5, false}, {"bob", 4, true},
-		{"eve", 1, false}, {"anna", -2, true}, {"eve", 2, true}, {"bob", 1, false},
-		{"bob", -4, true}, {"bob", 4, true},
+		{"anna", 6, true},
+		{"anna", 1, false},
+		{"bob", 5, false},
+		{"bob", 4, true},
+		{"eve", 1, false},
+		{"anna", -2, true},
+		{"eve", 2, true},
+		{"bob", 1, false},
+		{"bob", -4, true},
+		{"bob", 4, true},
 	} {
 		if step.n < 0 {
 			s.Give(step.name, -step.n)

@@ -142,7 +142,8 @@ func TestTheStreamsOfEachPrincipalAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return response.StatusCode, func() { end(); _ = response.Body.Close() }
+		t.Cleanup(func() { _ = response.Body.Close() })
+		return response.StatusCode, end
 	}
 	var ends []func()
 	for range 32 {
@@ -166,7 +167,7 @@ func TestTheStreamsOfEachPrincipalAreBounded(t *testing.T) {
 func TestOneLongReadAtATime(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, access.Rate{})
-	end := s.ledger.LongRead(t.Context())
+	end := s.ledger.Reports.LongRead(t.Context())
 	for _, busy := range []bool{true, false} {
 		var asked sync.WaitGroup
 		for path, body := range map[string]string{

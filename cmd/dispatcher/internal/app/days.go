@@ -163,8 +163,8 @@ func newDaysMetrics(registry prometheus.Registerer) *daysMetrics {
 		return g
 	}
 	m := &daysMetrics{
-		days:    gauge("partitions", "Days that the ledger has partitions for."),
-		ahead:   gauge("partitions_ahead", "Days after today that there are partitions for."),
+		days:  gauge("partitions", "Days that the ledger has partitions for."),
+		ahead: gauge("partitions_ahead", "Days after today that there are partitions for."),
 		skipped: gauge("skipped_partitions",
 			"Days kept for messages that have not ended, or ended lately."),
 		unclosed: gauge("unclosed_dates",

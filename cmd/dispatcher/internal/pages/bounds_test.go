@@ -27,7 +27,7 @@ func TestWhoAsksTheConsoleTooOftenWaits(t *testing.T) {
 func TestTheConsoleReadsLongOneAtATime(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
-	defer c.ledger.LongRead(t.Context())()
+	defer c.ledger.Reports.LongRead(t.Context())()
 	if got := c.client(t, "viewer").send("/messages", url.Values{
 		"number": {"+447700900123"}, "days": {"7"},
 	}); got.StatusCode != http.StatusTooManyRequests {
@@ -47,7 +47,7 @@ func TestTheStreamsOfTheConsoleAreBounded(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
 	who := &access.Principal{Name: "anna-viewer"}
-	for c.server.cfg.Gate.OpenStream(who) { //nolint:revive // It opens as many as there may be.
+	for c.server.cfg.Gate.OpenStream(who) { // as many as there may be
 	}
 	b := c.client(t, "viewer")
 	if got := b.get("/live/overview"); got.StatusCode != http.StatusTooManyRequests {
