@@ -48,7 +48,7 @@ func (a *planArrays) arguments() []any {
 }
 
 // idArrays are the parameters of insertIDs.
-func (t *Tx) idArrays() []any { return []any{t.ids(), t.day.first()} }
+func (t *Tx) idArrays() []any { return []any{t.ids(), t.day.first() - t.countsFrom} }
 
 // ids are the ids of the new messages, ascending.
 func (t *Tx) ids() array[text] {

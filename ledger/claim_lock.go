@@ -34,8 +34,10 @@ type Tx struct {
 	request  *Claim
 	order    []int // positions in request.Messages, ascending by id
 	day      Day   // that new messages are stored on
-	idTurn   int64 // the turn of the tables of ids under which new ids were stored
-	asked    bool  // whether the first round trip asked for pending cancellations
+	// countsFrom is the value of the sequence from which that day counts its messages.
+	countsFrom int64
+	idTurn     int64 // the turn of the tables of ids under which new ids were stored
+	asked      bool  // whether the first round trip asked for pending cancellations
 
 	seen            Seen
 	was             before            // a copy of seen from before the decisions
@@ -77,7 +79,7 @@ var errOutdated = errors.New("the day or the tables of ids have changed")
 func (s *Claims) begin(
 	ctx context.Context, want *Claim, order []int, insert *[2]string,
 ) (*Tx, error) {
-	day, err := s.openDay(ctx)
+	day, countsFrom, err := s.openDay(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +89,7 @@ func (s *Claims) begin(
 	}
 	t := &Tx{
 		claims: s, conn: conn, instance: s.instance.Load(),
-		request: want, order: order, day: day, idTurn: s.calendar.turn.Load(),
+		request: want, order: order, day: day, countsFrom: countsFrom, idTurn: s.calendar.turn.Load(),
 		turnsBefore: s.turns.now(),
 	}
 	err = t.open(ctx, insert)

@@ -16,10 +16,11 @@ var planNames = []string{
 	"alphabets",
 }
 
-// insertIDs stores the ids of new messages and gives them numbers of a day, which begin after $2.
-// The ids ascend, so that two claims with the same ids wait for each other without a deadlock. An
-// id that exists already, in this table or in the older one, is not returned. When another claim
-// stores the same id meanwhile, the statement fails, see isDuplicate.
+// insertIDs stores the ids of new messages and gives them numbers of a day, which rise through the
+// day. $2 is what a value of the sequence is added to: the first number of the day, less the value
+// from which the day counts. The ids ascend, so that two claims with the same ids wait for each
+// other without a deadlock. An id that exists already, in this table or in the older one, is not
+// returned. When another claim stores the same id meanwhile, the statement fails, see isDuplicate.
 //
 // insertIDsAgain has "on conflict" and does not fail then. With it PostgreSQL writes one more WAL
 // record of 48 bytes for each row, so it is used only after insertIDs has failed.

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"sync"
 	"sync/atomic"
@@ -84,40 +85,57 @@ const daysAhead = 2
 // or with another turn, starts again.
 type calendar struct {
 	today atomic.Int32 // when the database's clock was last read
-	made  atomic.Int32 // the last day that has partitions
 	turn  atomic.Int64 // of the tables of ids
+	// countsFrom has the days that have partitions, from yesterday on: see insertIDs.
+	countsFrom atomic.Pointer[map[Day]int64]
 }
 
 // saw sets today by the database's clock, also when the clock has gone back. Otherwise a clock that
 // was ahead for a moment would leave messages on a future day.
 func (c *calendar) saw(now time.Time) { c.today.Store(int32(DayAt(now))) }
 
-// openDay is the day on which messages are stored now. It creates its partitions if needed.
-func (d *db) openDay(ctx context.Context) (Day, error) {
-	if today := d.calendar.today.Load(); today > 0 && today <= d.calendar.made.Load() {
-		return Day(today), nil
+// openDay is the day on which messages are stored now, and the value of the sequence from which it
+// counts them. It creates the partitions of the day if needed.
+func (d *db) openDay(ctx context.Context) (today Day, countsFrom int64, err error) {
+	for tries := 0; ; tries++ {
+		today = Day(d.calendar.today.Load())
+		if days := d.calendar.countsFrom.Load(); days != nil {
+			if from, made := (*days)[today]; made {
+				return today, from, nil
+			}
+		}
+		if tries == 2 { // the clock is set while it is read
+			return 0, 0, fmt.Errorf("%w: the day %s has no partitions", errConnection, today)
+		}
+		if err := d.makeDays(ctx); err != nil {
+			return 0, 0, err
+		}
 	}
-	if err := d.makeDays(ctx); err != nil {
-		return 0, err
-	}
-	return Day(d.calendar.today.Load()), nil
 }
 
 // makeDays creates the partitions of today and the next daysAhead days, unless they exist.
 func (d *db) makeDays(ctx context.Context) error {
 	var now time.Time
-	var made int32
+	var days []int32
+	var from []int64
 	if _, err := d.reports.Exec(ctx, `select dispatcher.make_days($1)`, daysAhead); err != nil {
 		return err
 	}
 	var turn int64
-	err := d.reports.QueryRow(ctx, `select clock_timestamp(), (select max(day) from dispatcher.days),
-		(select turn from dispatcher.id_turns)`).Scan(&now, &made, &turn)
+	err := d.reports.QueryRow(ctx, `
+		select clock_timestamp(), (select turn from dispatcher.id_turns),
+		  array_agg(day order by day), array_agg(counts_from order by day)
+		from dispatcher.days where day >= dispatcher.day_at(clock_timestamp()) - 1`).
+		Scan(&now, &turn, &days, &from)
 	if err != nil {
 		return err
 	}
+	countsFrom := make(map[Day]int64, len(days))
+	for i, day := range days {
+		countsFrom[Day(day)] = from[i]
+	}
 	d.calendar.saw(now)
-	d.calendar.made.Store(made)
+	d.calendar.countsFrom.Store(&countsFrom)
 	d.calendar.turn.Store(turn)
 	return nil
 }

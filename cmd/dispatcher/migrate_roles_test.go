@@ -802,6 +802,7 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 			dispatcher.clean_payloads cascade`,
 		`drop index dispatcher.operator_actions_cancelled`,
 		`alter table dispatcher.instances drop column key_id`,
+		`alter table dispatcher.days drop column counts_from`,
 		`alter table dispatcher.channels drop column freed cascade`,
 		`drop index dispatcher.ambiguous_by_people`,
 		`alter table dispatcher.messages drop column send_at`,

@@ -23,8 +23,7 @@ func restorePage(t *testing.T) string {
 }
 
 // TestARestoreAdvancesTheNumbers runs the statement of docs/deploy.md: neither a message nor a
-// status event gets a number again that was given out after the moment of the restore. The numbers
-// of messages begin again after the last one.
+// status event gets a number again that was given out after the moment of the restore.
 func TestARestoreAdvancesTheNumbers(t *testing.T) {
 	t.Parallel()
 	_, rest, _ := strings.Cut(restorePage(t), "```sql\n")
@@ -44,8 +43,8 @@ func TestARestoreAdvancesTheNumbers(t *testing.T) {
 		}
 		return message, event
 	}
-	const lost, last = 1_000_000_000, 1<<36 - 1
-	for _, at := range []int64{1000, last - 1, last} {
+	const lost = 1_000_000_000
+	for _, at := range []int64{1000, 1 << 40} {
 		if _, err := conn.Exec(t.Context(), `select setval('dispatcher.message_numbers', $1),
 			setval('dispatcher.outbox_seq_seq', 1000)`, at); err != nil {
 			t.Fatal(err)
@@ -54,8 +53,7 @@ func TestARestoreAdvancesTheNumbers(t *testing.T) {
 			t.Fatal(err)
 		}
 		message, event := next()
-		if ahead := (message - at + last) % last; ahead < lost || ahead > lost+10 ||
-			event < 1000+lost {
+		if message < at+lost || event < 1000+lost {
 			t.Errorf("after %d comes message %d; after 1000 comes event %d", at, message, event)
 		}
 	}
