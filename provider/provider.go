@@ -49,9 +49,9 @@ type Submission struct {
 	// bound. From then on no byte leaves, not even for further parts of a message that has started:
 	// the result is Refused with the code DeadlinePassed.
 	Deadline time.Time
-	// Latest bounds when the message may start, by this process's monotonic and wall clock; zero sets
-	// no bound. If no byte has left by then, none leaves, and the result is Refused with the code
-	// Late. A message that has started is finished.
+	// Latest bounds when the message may start, on this process's clock with its monotonic reading;
+	// zero sets no bound. If no byte has left by then, none leaves, and the result is Refused with
+	// the code Late. A message that has started is finished.
 	Latest time.Time
 }
 
@@ -68,10 +68,9 @@ const DeadlinePassed = "expired"
 // channel may send it, unless parts were accepted. It does not count for the channel's health.
 const Uncomposed = "uncomposed"
 
-// TooLate reports whether a submission that has not started may no longer start. The wall clock
-// counts too: the monotonic clock stands still while the machine is suspended.
+// TooLate reports whether a submission that has not started may no longer start.
 func (s *Submission) TooLate(now time.Time) bool {
-	return !s.Latest.IsZero() && (!now.Before(s.Latest) || now.UnixNano() >= s.Latest.UnixNano())
+	return !s.Latest.IsZero() && !now.Before(s.Latest)
 }
 
 // MaxReference is the longest provider id of a message, in bytes, in an answer or a receipt. It is

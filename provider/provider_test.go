@@ -3,7 +3,6 @@ package provider_test
 import (
 	"testing"
 	"time"
-	"unsafe"
 
 	"dispatcher/provider"
 )
@@ -21,31 +20,6 @@ func TestASubmissionIsTooLateFromItsLatestOn(t *testing.T) {
 			t.Errorf("latest in %v: TooLate = %t", c.latest.Sub(now), !c.want)
 		}
 	}
-}
-
-// TestASuspensionMakesASubmissionTooLate: the monotonic clock stands still meanwhile.
-func TestASuspensionMakesASubmissionTooLate(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	s := provider.Submission{Latest: now.Add(10 * time.Second)}
-	for suspended, want := range map[time.Duration]bool{
-		0: false, 9 * time.Second: false, 10 * time.Second: true, time.Hour: true,
-	} {
-		if s.TooLate(afterSuspension(now, suspended)) != want {
-			t.Errorf("after a suspension of %s: TooLate = %t", suspended, !want)
-		}
-	}
-}
-
-// afterSuspension moves the wall clock of an instant, and not its monotonic clock. Seconds of the
-// wall clock begin at bit 30 of the first field of time.Time.
-func afterSuspension(at time.Time, d time.Duration) time.Time {
-	later := at
-	*(*uint64)(unsafe.Pointer(&later)) += uint64(d/time.Second) << 30
-	if later.UnixNano()-at.UnixNano() != int64(d) || later.Sub(at) != 0 {
-		panic("time.Time has another layout")
-	}
-	return later
 }
 
 func TestUnreadyKnowsTheWordsBesideFalseAndNoOthers(t *testing.T) {
