@@ -116,8 +116,8 @@ var ErrOutsideSecrets = errors.New("lies outside of the secrets folder (DISPATCH
 type SecretsFolder struct {
 	path string
 	own  []ownFile
-	// forWebhooks lets secrets of status webhooks be read, which are in the folder too.
-	forWebhooks bool
+	// noWebhooks refuses the secrets of status webhooks, which are in the folder too.
+	noWebhooks bool
 }
 
 // ownFile is a secret of the process itself. No document may use it, even if it is in the folder.
@@ -155,6 +155,7 @@ func (s *Settings) secretsDir() string {
 // Secrets is the folder of secrets that the settings name.
 func (s *Settings) Secrets() *SecretsFolder {
 	f := NewSecretsFolder(s.secretsDir())
+	f.noWebhooks = s.StatusWebhooksFile != ""
 	f.own = []ownFile{
 		{Prefix + "_DRAW_KEY_FILE", s.DrawKeyFile, drawKeyFile},
 		{Prefix + "_SEAL_KEY_FILE", s.SealKeyFile, sealKeyFile},
@@ -312,7 +313,7 @@ func (f *SecretsFolder) content(name string, file *os.File) ([]byte, error) {
 	if err := f.holdsNoKey(name, content); err != nil {
 		return nil, err
 	}
-	if !f.forWebhooks && bytes.HasPrefix(bytes.TrimSpace(content), []byte(secretPrefix)) {
+	if f.noWebhooks && bytes.HasPrefix(bytes.TrimSpace(content), []byte(secretPrefix)) {
 		return nil, ownFile{setting: Prefix + "_STATUS_WEBHOOKS_FILE"}.refused(name)
 	}
 	return content, nil

@@ -137,6 +137,10 @@ func TestSecretsOfTheProcessItselfAreNeverRead(t *testing.T) {
 	s.settings.OIDCClientSecretFile = filepath.Join(s.secrets, "oidc")
 	s.write(s.settings.OIDCClientSecretFile, hush)
 	s.write(filepath.Join(s.secrets, "shop"), "\n whsec_"+hush)
+	if content, err := s.settings.Secrets().Read("shop"); err != nil || content == nil {
+		t.Errorf("without status webhooks a provider's secret is refused: %v", err)
+	}
+	s.settings.StatusWebhooksFile = filepath.Join(s.secrets, "webhooks.yaml")
 	for name, what := range map[string]string{
 		"shop":       "DISPATCHER_STATUS_WEBHOOKS_FILE",
 		"oidc":       "DISPATCHER_OIDC_CLIENT_SECRET_FILE",

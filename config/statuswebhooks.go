@@ -60,7 +60,7 @@ func (s *Settings) StatusWebhooks() ([]StatusWebhook, error) {
 		return nil, err
 	}
 	secrets := s.Secrets()
-	secrets.forWebhooks = true
+	secrets.noWebhooks = false
 	hooks, err := parseStatusWebhooks([]byte(text), secrets)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", setting, s.StatusWebhooksFile, err)

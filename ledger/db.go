@@ -45,7 +45,6 @@ type db struct {
 type timeouts struct {
 	roundTrip time.Duration // for an answer
 	watch     time.Duration // for a notification, before the server is pinged
-	leader    time.Duration // until a process that publishes nothing loses the leadership
 }
 
 // hotSettings are the settings of the sessions of claims and settlements.
@@ -91,9 +90,7 @@ var reportSettings = map[string]string{
 func Connect(ctx context.Context, c Config) (*Ledger, error) {
 	d := &db{
 		config: c, longRead: make(chan struct{}, 1),
-		timeouts: timeouts{
-			roundTrip: 15 * time.Second, watch: 10 * time.Second, leader: 30 * time.Second,
-		},
+		timeouts: timeouts{roundTrip: 15 * time.Second, watch: 10 * time.Second},
 	}
 	hot, err := d.poolConfig(hotSettings)
 	if err != nil {

@@ -99,5 +99,5 @@ func (o *outboxPublisher) letGo() {
 
 // Hurry shortens the timeouts, before anything waits.
 func (l *Ledger) Hurry(d time.Duration) {
-	l.timeouts.roundTrip, l.timeouts.watch, l.timeouts.leader = d, d, d
+	l.timeouts.roundTrip, l.timeouts.watch = d, d
 }

@@ -58,25 +58,3 @@ func TestASessionThatIsFrozenInACopyIsEnded(t *testing.T) {
 		}
 	}
 }
-
-// TestAFrozenProcessLosesTheLeadership: another one publishes.
-func TestAFrozenProcessLosesTheLeadership(t *testing.T) {
-	t.Parallel()
-	url := ledgertest.Fresh(t)
-	frozen, other := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
-	frozen.Hurry(300 * time.Millisecond)
-	execute(t, raw(t, url), `insert into dispatcher.outbox (kind, keys, "values")
-		values ('status', '{k}', '{v}')`)
-	publish := func(l *ledger.Ledger) (n int) {
-		n, err := l.Outbox.Publish(t.Context(), 10,
-			func(context.Context, []ledger.Notice) error { return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	if publish(frozen) != 1 {
-		t.Fatal("the first process does not lead")
-	}
-	tier.Eventually(t, "the other process leads", func() bool { return publish(other) > 0 })
-}

@@ -36,7 +36,7 @@ const leadershipPause = time.Second
 // deletes them after send has returned nil: in the round trip of the next call, or when the
 // leadership is given up. It returns how many notices it sent; 0 without an error means that there
 // are none, or that another process publishes. One process publishes at a time; another takes over
-// when its connection ends, or when it has not called Publish for timeouts.leader.
+// when its connection ends.
 //
 // Delivery is at least once: notices are sent again when their deletion fails, or when the leader
 // changes before it.
@@ -150,12 +150,6 @@ func (o *outboxPublisher) takeLeadership(ctx context.Context) (bool, error) {
 			return false, wrap("connect publisher", err)
 		}
 		o.conn = conn
-		// A process that is frozen must not keep the leadership.
-		if _, err := conn.Exec(ctx, fmt.Sprintf(`set idle_session_timeout = %d`,
-			o.timeouts.leader.Milliseconds())); err != nil {
-			o.dropLeadership()
-			return false, wrap("connect publisher", err)
-		}
 	}
 	if o.held {
 		return true, nil

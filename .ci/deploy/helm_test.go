@@ -436,7 +436,13 @@ func pagesOfTheConsole(t *testing.T) []string {
 // TestChartOpensNothingForAnEmptyList: a rule without anybody would let everybody in, and one
 // without a port everything out.
 func TestChartOpensNothingForAnEmptyList(t *testing.T) {
-	none := []any{}
+	for name, none := range map[string]any{"an empty list": []any{}, "an empty key": nil} {
+		t.Run(name, func(t *testing.T) { opensNothing(t, none) })
+	}
+}
+
+func opensNothing(t *testing.T, none any) {
+	t.Helper()
 	m := render(t, "all-values.yaml", map[string]any{"networkPolicy": map[string]any{
 		"metricsFrom": none, "consoleFrom": none, "internalPorts": none, "tracePorts": none,
 		"providerPorts": none,

@@ -31,7 +31,7 @@ func checkedRouting(flag, path string) (*config.Routing, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := app.CheckChannels(path, doc); err != nil {
+	if err := app.CheckChannels(path, doc, nil); err != nil {
 		return nil, usage(err)
 	}
 	return doc, nil

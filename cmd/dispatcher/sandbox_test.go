@@ -92,7 +92,7 @@ func TestSandboxSaysWhereItIsAndWhatItSaw(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
-	if err := app.CheckChannels(routing, doc); err != nil {
+	if err := app.CheckChannels(routing, doc, nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -48,9 +48,10 @@ type Config struct {
 
 // API serves the requests.
 type API struct {
-	cfg    Config
-	huma   huma.API
-	memory *access.Shares
+	cfg  Config
+	huma huma.API
+	// memory bounds what bodies take, those of senders apart.
+	memory, memoryOfSenders *access.Shares
 	// topics caches the topic of each lane, for messages of senders.
 	topics laneTopics
 
@@ -61,7 +62,9 @@ type API struct {
 // New makes the API.
 func New(cfg Config) *API {
 	a := &API{
-		cfg: cfg, memory: access.NewShares(memoryOfAll, memoryOfEach), closing: make(chan struct{}),
+		cfg: cfg, closing: make(chan struct{}),
+		memory:          access.NewShares(memoryOfAll, memoryOfEach),
+		memoryOfSenders: access.NewShares(memoryOfAll, memoryOfEach),
 	}
 	if a.cfg.LiveEvery <= 0 {
 		a.cfg.LiveEvery = time.Second

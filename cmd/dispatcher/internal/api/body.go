@@ -12,21 +12,27 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"dispatcher/cmd/dispatcher/internal/access"
 )
 
 // What requests with a body may take of the memory at a time: all of them together, and those of
-// one principal.
+// one principal. Messages of senders have as much for themselves, so that they keep no operator
+// from pausing.
 const (
 	memoryOfAll  = 128 << 20
 	memoryOfEach = memoryOfAll / 2
 )
 
-// What a body counts as. Its bytes are copied a few times; those of a routing document become nodes
-// of YAML. Each value of its JSON is decoded twice, and may get an error of its own.
+// What a body counts as. Its bytes are copied a few times; those of a routing document, which has
+// at most 1 MiB, become nodes of YAML. Each value of its JSON is decoded twice, and may get an error
+// of its own.
 const (
 	memoryOfByte     = 4
 	memoryOfDocument = 48
 	memoryOfValue    = 300
+
+	mostOfDocument = 1 << 20
 )
 
 // bodyPiece is how much of a body is read at once. It is counted before it is read, so a client
@@ -50,13 +56,16 @@ func (a *API) receive(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	r, w := humago.Unwrap(ctx)
-	name, held := caller(ctx.Context()).Name, int64(0)
-	defer func() { a.memory.Give(name, held) }()
+	name, held, memory := caller(ctx.Context()).Name, int64(0), a.memory
+	if o.Metadata[actionKey] == access.Send {
+		memory = a.memoryOfSenders
+	}
+	defer func() { memory.Give(name, held) }()
 	body, err := receiveBody(r.Body, o, func(n int64) error {
 		switch {
 		case held+n > memoryOfEach:
 			return errTooLarge
-		case !a.memory.Take(name, n):
+		case !memory.Take(name, n):
 			return errNoMemory
 		}
 		held += n
@@ -83,12 +92,13 @@ func (a *API) receive(ctx huma.Context, next func(huma.Context)) {
 // receiveBody reads the body of an operation. take is called with what it counts as, in parts; its
 // error ends the reading.
 func receiveBody(from io.Reader, o *huma.Operation, take func(int64) error) ([]byte, error) {
-	var perByte int64 = memoryOfByte
-	if _, document := o.Metadata[documentKey]; document {
-		perByte = memoryOfDocument
-	}
+	_, document := o.Metadata[documentKey]
 	var body bytes.Buffer
 	for more := true; more; {
+		var perByte int64 = memoryOfByte
+		if document && body.Len() < mostOfDocument {
+			perByte = memoryOfDocument
+		}
 		if err := take(perByte * bodyPiece); err != nil {
 			return nil, err
 		}

@@ -274,7 +274,7 @@ func TestExamplesOfTheProviderPagesCanBeUsed(t *testing.T) {
 				t.Error(err)
 				continue
 			}
-			if err := CheckChannels(name, doc); err != nil {
+			if err := CheckChannels(name, doc, nil); err != nil {
 				t.Error(err)
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
@@ -15,16 +17,25 @@ import (
 // CheckChannels reports the settings that adapters would refuse, each with its key. name is the
 // name of the document in errors. The files that settings name are not read, because they are on
 // the machines where dispatchers run. File names outside of every secrets folder are reported.
-func CheckChannels(name string, doc *config.Routing) error {
+//
+// before is the document that this one changes; nil for none. Senders that it has too are not
+// reported, so that a pause needs no other change first.
+func CheckChannels(name string, doc, before *config.Routing) error {
 	return errors.Join(checkChannels(name, doc.Channels, checkUnread),
-		checkSenders(name, doc.Channels), checkTokens(name, doc.Routes))
+		checkSenders(name, doc.Channels, before), checkTokens(name, doc.Routes))
 }
 
 // checkSenders reports senders that the document puts on messages and that the channel's adapter
 // cannot write.
-func checkSenders(document string, channels []config.Channel) error {
+func checkSenders(document string, channels []config.Channel, before *config.Routing) error {
 	var problems []error
 	for i := range channels {
+		if before != nil && slices.ContainsFunc(before.Channels, func(old config.Channel) bool {
+			return old.Name == channels[i].Name && old.Provider == channels[i].Provider &&
+				reflect.DeepEqual(old.Senders, channels[i].Senders)
+		}) {
+			continue
+		}
 		var c decide.Channel
 		adapt(&channels[i], &c)
 		check := func(key, sender string) {
@@ -33,7 +44,9 @@ func checkSenders(document string, channels []config.Channel) error {
 					"this sender; write a name of ASCII characters", document, channels[i].Name, key))
 			}
 		}
-		check("default", channels[i].Senders.Default)
+		if sender, _ := channels[i].Senders.For("", ""); sender == channels[i].Senders.Default {
+			check("default", sender) // else a rule for all countries replaces it
+		}
 		for k := range channels[i].Senders.Rules {
 			check(fmt.Sprintf("rules[%d].from", k), channels[i].Senders.Rules[k].From)
 		}

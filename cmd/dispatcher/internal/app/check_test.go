@@ -43,7 +43,7 @@ func TestSettingsAreCheckedWithoutTheFilesTheyName(t *testing.T) {
 		},
 	} {
 		doc := versionOf(t, remote(tc.settings), "")
-		err := CheckChannels("routing.yaml", doc)
+		err := CheckChannels("routing.yaml", doc, nil)
 		switch {
 		case tc.want == "" && err != nil:
 			t.Errorf("%s: got error %v", name, err)
@@ -62,8 +62,13 @@ func TestASenderThatSMPPCannotWriteIsAFaultOfTheDocument(t *testing.T) {
 		`window: 1}, senders: {rules: [{country: de, from: Müller}]`: "routing.yaml: " +
 			"channels.b.senders.rules[0].from: ",
 		`source_rules: [{sender: Müller, from: ACME}]}, senders: {default: Müller`: "",
+		`window: 1}, senders: {default: Müller, rules: [{from: ACME}]`:             "",
 	} {
-		err := CheckChannels("routing.yaml", versionOf(t, remote(settings), ""))
+		doc := versionOf(t, remote(settings), "")
+		if err := CheckChannels("routing.yaml", doc, doc); err != nil {
+			t.Errorf("%s: a change of something else is refused: %v", settings, err)
+		}
+		err := CheckChannels("routing.yaml", doc, nil)
 		if want == "" && err != nil || want != "" && !strings.HasPrefix(fmt.Sprint(err), want) {
 			t.Errorf("%s: %v, want %q", settings, err, want)
 		}
@@ -187,7 +192,7 @@ routes:
   - {name: best, mode: best_worker, channels: [s, w],
      scoring: {function: "https://scores.example", token_file: `+name+`}}
 `, "")
-		err := CheckChannels("routing.yaml", doc)
+		err := CheckChannels("routing.yaml", doc, nil)
 		for _, want := range []string{
 			"channels.s.settings: password_file: " + name,
 			"channels.w.settings: token_file: " + name, "route best: scoring.token_file: " + name,

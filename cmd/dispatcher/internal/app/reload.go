@@ -91,7 +91,9 @@ func (r *reloader) applyFirst(ctx context.Context) error {
 	}
 	// Checked before it is applied: a fault in the ledger can no longer be corrected in the file.
 	read := checkRead(r.connections.connector.secrets.Read)
-	if err := checkChannels(name, doc.Routing.Channels, read); err != nil {
+	err = errors.Join(checkChannels(name, doc.Routing.Channels, read),
+		checkSenders(name, doc.Routing.Channels, nil))
+	if err != nil {
 		return err
 	}
 	none := int64(0)

@@ -126,6 +126,14 @@ func (c *check) mayBe(
 	case stored == derived && derived != "":
 		return true, derived
 	}
+	if before := e.ExclusionForAnySender(t, all, member); before != derived {
+		if stored == before && before != "" {
+			return true, derived
+		}
+		if before == "" {
+			derived = ""
+		}
+	}
 	if lenient := e.Exclusion(t, few, member); lenient != derived {
 		if stored == lenient && lenient != "" {
 			return true, derived

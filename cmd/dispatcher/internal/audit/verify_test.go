@@ -827,6 +827,23 @@ func TestAWaitForRoomCanBeDerivedAgain(t *testing.T) {
 	}
 }
 
+// TestChoicesOfBuildsThatKnewNoWritableSendersStay: they chose a channel that cannot write the
+// sender, and its adapter refused.
+func TestChoicesOfBuildsThatKnewNoWritableSendersStay(t *testing.T) {
+	t.Parallel()
+	l, _ := lifeOf(t, func(*decide.Routing) {})
+	seen, unready := idle(l.live)
+	if d := l.decide(t, jobOf("m-1", 1), seen, unready, nil); d.State != ledger.Sending {
+		t.Fatalf("got %s", d.State)
+	}
+	for i := range l.live.Channels {
+		l.live.Channels[i].Writes = func(string, string) bool { return false }
+	}
+	if found := l.verified(t); len(found) > 0 {
+		t.Errorf("found %+v", found)
+	}
+}
+
 // TestAWaitForRoomEnds: a first choice stays full, and a fallback accepts the message when the wait
 // is over. The audit accepts that, but not a fallback before.
 func TestAWaitForRoomEnds(t *testing.T) {

@@ -43,6 +43,10 @@ type Config struct {
 	Handler func() http.Handler
 }
 
+// idleTimeout is longer than what usual proxies keep an idle connection for. A proxy would send a
+// request over a connection that is just being closed, and does not repeat a POST.
+const idleTimeout = 11 * time.Minute
+
 // readyTimeout bounds the checks behind /readyz.
 const readyTimeout = 3 * time.Second
 
@@ -68,7 +72,7 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 	s := &Server{
 		http: &http.Server{
 			Handler: timely(handler(&cfg), bodyTimeout), ReadHeaderTimeout: 5 * time.Second,
-			IdleTimeout: time.Minute,
+			IdleTimeout: idleTimeout,
 		},
 		listen: listener,
 		done:   make(chan struct{}),

@@ -92,7 +92,7 @@ func (d *Draft) Make(ctx context.Context, edit Edit) (*Changed, error) {
 		return nil, refuse(err)
 	}
 	after := document.Routing
-	if err := app.CheckChannels(document.Name, after); err != nil {
+	if err := app.CheckChannels(document.Name, after, d.Base()); err != nil {
 		return nil, refuse(err)
 	}
 	if err := noNumbers(d.Base(), after); err != nil {
@@ -133,7 +133,7 @@ func (d *Draft) Make(ctx context.Context, edit Edit) (*Changed, error) {
 }
 
 // Check refuses a document whose channels an adapter would refuse.
-func Check(doc *config.Document) error { return app.CheckChannels(doc.Name, doc.Routing) }
+func Check(doc *config.Document) error { return app.CheckChannels(doc.Name, doc.Routing, nil) }
 
 // withEffects is the new routing with the effects of health weighting that it keeps.
 func (d *Draft) withEffects(after *config.Routing) *config.Routing {

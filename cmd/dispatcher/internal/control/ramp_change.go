@@ -171,7 +171,7 @@ func (d *Draft) planned(r *ledger.Ramp) ([]RampStep, error) {
 		steps = append(steps, step)
 		at.Step = move.Step
 	}
-	return steps, app.CheckChannels(doc.Name, doc.Routing)
+	return steps, app.CheckChannels(doc.Name, doc.Routing, d.Base())
 }
 
 func changesNothing(r *ledger.Ramp) bool {

@@ -66,6 +66,13 @@ func TestAFullChannel(t *testing.T) {
 			rooms: []Room{late, none, late}, reason: InFlight,
 			again: lookForActive, ranking: []string{"a:bulkhead", "b:in_flight", "c:bulkhead"},
 		},
+		"one has refused it, another is prompt": {
+			rooms: []Room{spare, none, late}, reason: InFlight, again: lookForActive,
+			change: func(_ *fixture, tk *Task) {
+				tk.Row.Attempts, tk.Row.Tried = 1, []string{"a"}
+			},
+			ranking: []string{"a:already_tried", "b:in_flight", "c:bulkhead"},
+		},
 		"all are late": {
 			rooms: []Room{late, late, late}, reason: Bulkhead,
 			again: readyRetry, ranking: []string{"a:bulkhead", "b:bulkhead", "c:bulkhead"},

@@ -81,7 +81,7 @@ func (t *Task) replaces(ch *Channel) bool {
 // cannot carry the message's sender.
 func (t *Task) sender(ch *Channel) (sender string, ok bool) {
 	sender, ok = ch.Senders.For(t.msg.From, t.to.Country)
-	return sender, ok && (ch.Writes == nil || ch.Writes(sender, t.to.Number))
+	return sender, ok && (t.anySender || ch.Writes == nil || ch.Writes(sender, t.to.Number))
 }
 
 // excludes is why nothing may be sent to the number of a task on any route; nil when it may.

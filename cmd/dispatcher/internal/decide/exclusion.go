@@ -116,7 +116,7 @@ func (a *assigner) unfitting(t *Task, selectors []selector.Selector, c int) stri
 		return tooLong
 	case !t.withoutPayload && t.refuses(ch):
 		return badFrom
-	case !t.withoutPayload && len(t.Row.PartsLeft) == 0 && t.overPriceCap(ch):
+	case !t.withoutPayload && t.overPriceCap(ch):
 		return PriceCap
 	case a.snapshot.Unready[c] == provider.Probing:
 		if a.probed[c] {

@@ -37,6 +37,8 @@ type Task struct {
 	// withoutPayload says that number and text have been erased. The task is planned from its row
 	// alone, and nothing that depends on them is derived.
 	withoutPayload bool
+	// anySender says that every channel can write every sender, see Replay.ExclusionForAnySender.
+	anySender bool
 	// waitedWhy is what a due row waited for until now.
 	waitedWhy string
 	Scores    *Scores // what the route's scoring function answered; nil when it was not asked

@@ -42,9 +42,6 @@ func TestTheRestOfATextGoesOutOnlyAsItWasCut(t *testing.T) {
 		"its route allows fewer segments now": {func(w *fixture) {
 			w.routing.Routes[0].MaxSegments = 0
 		}, ledger.Sending, ""},
-		"it costs more than its cap now": {func(w *fixture) {
-			w.routing.Routes[0].PriceCap = map[string]int64{"USD": 0, "EUR": 0}
-		}, ledger.Sending, ""},
 		"its channel cuts it otherwise": {func(w *fixture) {
 			w.routing.Channels[2].Cut = wayOf("udh16")
 		}, ledger.Waiting, CutOtherwise},

@@ -91,6 +91,14 @@ func (r *Replay) Exclusion(t *Task, selectors []selector.Selector, c int) string
 	return excluded.reason
 }
 
+// ExclusionForAnySender is Exclusion where every channel can write every sender. Builds before
+// Channel.Writes chose so, and left the refusal to the adapter.
+func (r *Replay) ExclusionForAnySender(t *Task, selectors []selector.Selector, c int) string {
+	t.anySender = true
+	defer func() { t.anySender = false }()
+	return r.Exclusion(t, selectors, c)
+}
+
 // Parts is how many segments an attempt on this channel would submit.
 func (r *Replay) Parts(t *Task, ch *Channel) int { return r.a.parts(t, ch) }
 

@@ -91,7 +91,7 @@ func (r *Replay) MayMisfit(t *Task, c int, reason string, cut bool) bool {
 	case badFrom:
 		return len(ch.Senders.Rules) > 0 || ch.Writes != nil
 	case PriceCap:
-		return len(t.Row.PartsLeft) == 0 // the message may have had a sender of its own
+		return true // the message may have had a sender of its own
 	}
 	return false
 }

@@ -128,7 +128,8 @@ func roundPause(rounds int) time.Duration {
 
 // earliest is when the first of the considered channels may have room again, with its exclusion
 // reason. A channel that is not ready may become so at any moment, so it is tried again soon. opens
-// says that a limit has room then, unless others take it.
+// says that there is room then, unless others take it: a limit has room, a pause that the provider
+// asked for is over, or attempts in flight on a channel that answers are answered.
 func (a *assigner) earliest(t *Task, l *candidateOrder) (first delay, opens bool) {
 	best := -1
 	for i := range l.exclusions {
@@ -143,7 +144,8 @@ func (a *assigner) earliest(t *Task, l *candidateOrder) (first delay, opens bool
 	}
 	excluded := &l.exclusions[best]
 	first.on = a.queueFor(excluded, t.Route.Members[l.candidates[best].Index])
-	return first, excluded.limit != nil && !excluded.never()
+	known := excluded.limit != nil || excluded.reason == InFlight || excluded.reason == Throttled
+	return first, known && !excluded.never()
 }
 
 // holdForFirst reports whether the message waits for its drawn first choice, and until when. It
