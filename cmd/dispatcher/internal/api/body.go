@@ -25,8 +25,8 @@ const (
 )
 
 // What a body counts as. Its bytes are copied a few times; those of a routing document, which has
-// at most 1 MiB, become nodes of YAML. Each value of its JSON is decoded twice, and may get an error
-// of its own.
+// at most 1 MiB, become nodes of YAML. Each value of its JSON is decoded twice, and may get an
+// error of its own.
 const (
 	memoryOfByte     = 4
 	memoryOfDocument = 48
