@@ -143,9 +143,9 @@ type mark [16]byte
 
 // mark is a hash of the provider's reference, which is the same when the provider sends the message
 // again, and of the place of a part, because some providers give all parts one reference. A part
-// without a reference is identified by its content, including its group. A message
-// without a reference cannot be told from another one with the same text, so it is identified by
-// ID: it is recognised only when the same caller records it again after an error.
+// without a reference is identified by its content and its place. A message without a reference
+// cannot be told from another one with the same text, so it is identified by ID: it is recognised
+// only when the same caller records it again after an error.
 func (in *Inbound) mark() (m mark, keep time.Duration) {
 	var text []byte
 	add := func(fields ...string) {
