@@ -168,7 +168,7 @@ func (o *auditDB) send(story, document string, n int) {
 	running, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() { d.Run(running); close(done) }()
-	if err := d.Handle(ctx, auditJobs(story, n)); err != nil {
+	if err := d.Handle(ctx, auditJobs(story, n), nil); err != nil {
 		o.t.Fatal(err)
 	}
 	for {

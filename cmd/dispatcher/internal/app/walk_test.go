@@ -18,20 +18,17 @@ import (
 	"dispatcher/config"
 )
 
-// mostFrames is the largest allowed number of our functions from the Kafka record to the place
-// where its channel is chosen and its slots are taken, both included.
+// mostFrames is the largest allowed number of our functions from the one that hands over a batch of
+// records to the place where a channel is chosen and its slots are taken, both included. The former
+// is the first on the stack of its goroutine.
 const mostFrames = 8
-
-// mostOuterFrames is the largest allowed number of our functions below those on the stack of the
-// lane's goroutine.
-const mostOuterFrames = 2
 
 // mostHandOffs is the largest allowed number of goroutines that a message passes to on its way from
 // the decision to its settlement.
 const mostHandOffs = 5
 
-// poll is the function that polls records.
-const poll = "kafka.(*reader).handleNext"
+// handsOver is the function that hands over a batch of records.
+const handsOver = "kafka.(*call).run"
 
 // decisions are the functions that find out whether a channel can take a message, whether its
 // limits have room, and that take slots of them.
@@ -55,7 +52,7 @@ func (w *walks) note() {
 			decision = i
 		}
 	}
-	if decision < 0 || !slices.Contains(stack, poll) {
+	if decision < 0 || !slices.Contains(stack, handsOver) {
 		return
 	}
 	w.mu.Lock()
@@ -218,12 +215,11 @@ channels:
 		}
 		for walk := range w.all() {
 			frames := strings.Fields(walk)
-			from := slices.Index(frames, poll)
-			if from > mostOuterFrames || len(frames)-from > mostFrames {
-				t.Errorf("got %d outer frames and %d frames: %q", from, len(frames)-from, frames)
+			if frames[0] != handsOver || len(frames) > mostFrames {
+				t.Errorf("got %d frames: %q", len(frames), frames)
 			}
 		}
-		if diff := cmp.Diff(drawn.walks, w.fromPoll()); diff != "" {
+		if diff := cmp.Diff(drawn.walks, w.all()); diff != "" {
 			t.Errorf("frames (-DESIGN.md +process):\n%s", diff)
 		}
 	}
@@ -244,13 +240,4 @@ func (w *walks) all() map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return maps.Clone(w.seen)
-}
-
-// fromPoll returns the walks without the outer frames.
-func (w *walks) fromPoll() map[string]bool {
-	inner := map[string]bool{}
-	for walk := range w.all() {
-		inner[walk[strings.Index(walk, poll):]] = true
-	}
-	return inner
 }

@@ -80,8 +80,8 @@ func (f *Floor) Use(ctx context.Context, names []string, channels []provider.Cha
 }
 
 // Handle stores the jobs in batches, each on a connection of its own, and returns when all are
-// durable. Sending and settling go on in the background.
-func (f *Floor) Handle(ctx context.Context, jobs []decide.Job) error {
+// durable. It calls next when all are in flight. Sending and settling go on in the background.
+func (f *Floor) Handle(ctx context.Context, jobs []decide.Job, next func()) error {
 	var stored sync.WaitGroup
 	defer stored.Wait()
 	for batch := range slices.Chunk(jobs, floorBatch) {
@@ -96,6 +96,7 @@ func (f *Floor) Handle(ctx context.Context, jobs []decide.Job) error {
 			f.carry(context.WithoutCancel(ctx), batch, stored.Done)
 		})
 	}
+	next()
 	return nil
 }
 

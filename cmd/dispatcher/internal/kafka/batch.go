@@ -67,6 +67,13 @@ func trace(job *decide.Job, traceparent string) {
 	job.Rewritten = envelope.WithTraceparent(value, traceparent)
 }
 
+// and is the batch followed by another.
+func (b batch) and(next batch) batch {
+	return batch{
+		jobs: slices.Concat(b.jobs, next.jobs), last: slices.Concat(b.last, next.last),
+	}
+}
+
 // without is the batch without the records of the given partitions.
 func (b batch) without(partitions map[string][]int32) batch {
 	var rest batch

@@ -186,12 +186,12 @@ func TestARebalanceLosesNothing(t *testing.T) {
 }
 
 // both passes jobs to two stores.
-func both(a, b *store) func(context.Context, []decide.Job) error {
-	return func(ctx context.Context, jobs []decide.Job) error {
-		if err := a.Handle(ctx, jobs); err != nil {
+func both(a, b *store) func(context.Context, []decide.Job, func()) error {
+	return func(ctx context.Context, jobs []decide.Job, next func()) error {
+		if err := a.Handle(ctx, jobs, next); err != nil {
 			return err
 		}
-		return b.Handle(ctx, jobs)
+		return b.Handle(ctx, jobs, next)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestARebalanceMayTakeAllThatIsPending(t *testing.T) {
 			cfg := config(c, s)
 			cfg.Lanes = []kafka.Lane{{Name: "quiet", Topics: []string{"sms.quiet"}}}
 			first, blocked := cfg, make(chan struct{}, 100)
-			first.Handle = func(ctx context.Context, _ []decide.Job) error {
+			first.Handle = func(ctx context.Context, _ []decide.Job, _ func()) error {
 				blocked <- struct{}{}
 				<-ctx.Done()
 				return ctx.Err()
@@ -263,9 +263,9 @@ func TestABatchThatARebalanceInterruptsIsHandledByItsReader(t *testing.T) {
 	cfg := config(c, s)
 	cfg.Lanes, cfg.Batch = lanes[:1], 5000 // the first batch holds all records
 	first := cfg
-	first.Handle = func(ctx context.Context, jobs []decide.Job) error {
+	first.Handle = func(ctx context.Context, jobs []decide.Job, next func()) error {
 		if len(spread(jobs, "sms.otp")) < partitions {
-			return s.Handle(ctx, jobs)
+			return s.Handle(ctx, jobs, next)
 		}
 		once.Do(func() { close(blocked) })
 		<-ctx.Done()

@@ -18,7 +18,7 @@ import (
 const (
 	// pauseCheck is how often a paused lane asks whether it may be read again.
 	pauseCheck = 100 * time.Millisecond
-	// handleGrace is how long a rebalance waits for a running Handle before it ends it.
+	// handleGrace is how long a rebalance waits for running calls of Handle before it ends them.
 	// Handle usually takes milliseconds; it blocks while no slot is free.
 	handleGrace = 300 * time.Millisecond
 	// shutdownTimeout bounds the last commit. In a reader, the commit and leaving the group may
@@ -31,8 +31,8 @@ const (
 // The client's rebalance lock orders it with rebalances. PollRecords takes the lock, so that no
 // partition is taken away while its records are being handled, and AllowRebalance releases it. A
 // member that keeps the lock delays the rebalance of the whole group, in all processes. Therefore a
-// waiting rebalance ends the running Handle. Records that were not handled stay pending for the
-// next call, except those of partitions that were taken away.
+// waiting rebalance ends the running calls of Handle. Records that were not handled stay pending for
+// the next call, except those of partitions that were taken away.
 type reader struct {
 	cfg    ConsumerConfig
 	lane   string
@@ -43,7 +43,8 @@ type reader struct {
 
 	mu        sync.Mutex         // the client calls back from its own goroutines
 	pending   batch              // guarded by mu, though the rebalance lock orders its users anyway
-	endHandle context.CancelFunc // guarded by mu; ends the running Handle
+	endHandle context.CancelFunc // guarded by mu; ends the running calls of Handle
+	rebalance bool               // guarded by mu; one waits for the rebalance lock
 }
 
 func newReader(cfg ConsumerConfig, lane Lane) (*reader, error) {
@@ -98,28 +99,67 @@ func (r *reader) waitWhilePaused(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// handleNext polls and calls Handle. It returns with the rebalance lock held.
+// handleNext polls and hands the records to Handle. While full batches are buffered, it hands over
+// the next one as soon as the one before allows that, so that two are in work at a time. It returns
+// with the rebalance lock held and nothing in work.
 func (r *reader) handleNext(ctx context.Context) error {
 	handling, end := context.WithCancel(ctx)
 	defer end()
-	r.mu.Lock()
-	r.endHandle = end
-	r.mu.Unlock()
-
+	r.begin(end)
 	work := r.poll(ctx)
 	if ctx.Err() != nil || len(work.jobs) == 0 {
 		return ctx.Err()
 	}
-	err := r.cfg.Handle(handling, work.jobs)
-	switch {
-	case err == nil:
-		r.client.MarkCommitRecords(work.last...)
-		r.keep(batch{})
-	case ctx.Err() == nil && handling.Err() != nil: // a rebalance ended Handle
-	default:
-		return fmt.Errorf("handle %d records of lane %s: %w", len(work.jobs), r.lane, err)
+	for first := r.handOver(handling, work); first != nil; {
+		var second *call
+		if first.allowsNext() && r.hasBatch(handling) {
+			second = r.handOver(handling, r.read(handling))
+		}
+		if err := first.result(); err != nil {
+			rebalance := ctx.Err() == nil && handling.Err() != nil // it ended Handle
+			end()
+			left := first.work
+			if second != nil {
+				_ = second.result() // even if it succeeded: its offsets lie behind those of the first
+				left = left.and(second.work)
+			}
+			if r.keep(left); !rebalance {
+				return fmt.Errorf("handle %d records of lane %s: %w", len(left.jobs), r.lane, err)
+			}
+			return nil
+		}
+		r.client.MarkCommitRecords(first.work.last...)
+		first = second
 	}
+	r.keep(batch{})
 	return nil
+}
+
+// begin sets what a rebalance ends.
+func (r *reader) begin(endHandle context.CancelFunc) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.endHandle, r.rebalance = endHandle, false
+}
+
+// hasBatch reports whether a full batch is buffered and may be handed over now. A smaller one waits
+// until the one in work is done, because claims of few messages cost more per message.
+func (r *reader) hasBatch(ctx context.Context) bool {
+	r.mu.Lock()
+	rebalance := r.rebalance
+	r.mu.Unlock()
+	return !rebalance && ctx.Err() == nil && !r.fenced.Load() && !r.cfg.Paused(r.lane) &&
+		r.client.BufferedFetchRecords() >= int64(r.cfg.Batch)
+}
+
+// handOver starts a call of Handle; nil for an empty batch.
+func (r *reader) handOver(ctx context.Context, work batch) *call {
+	if len(work.jobs) == 0 {
+		return nil
+	}
+	c := &call{work: work, next: make(chan struct{}, 1), ended: make(chan struct{})}
+	go c.run(ctx, r.cfg.Handle)
+	return c
 }
 
 // poll takes the rebalance lock and returns the records to handle: those left by the last Handle,
@@ -138,11 +178,14 @@ func (r *reader) poll(ctx context.Context) batch {
 		// takes with the first new record.
 		r.client.AllowRebalance()
 	}
+	return r.read(ctx)
+}
+
+// read waits for new records and decodes them.
+func (r *reader) read(ctx context.Context) batch {
 	fetches := r.client.PollRecords(ctx, r.cfg.Batch)
 	fetches.EachError(r.fetchFailed)
-	work := newBatch(r.lane, fetches, &r.cfg)
-	r.keep(work)
-	return work
+	return newBatch(r.lane, fetches, &r.cfg)
 }
 
 func (r *reader) left() batch {
@@ -161,6 +204,7 @@ func (r *reader) keep(b batch) {
 func (r *reader) rebalanceWaits(context.Context, *kgo.Client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.rebalance = true
 	time.AfterFunc(handleGrace, r.endHandle)
 }
 

@@ -235,7 +235,7 @@ func (p *pipeline) comeDue(t *testing.T) {
 
 func (p *pipeline) handle(t *testing.T, jobs []decide.Job) {
 	t.Helper()
-	if err := p.Handle(t.Context(), jobs); err != nil {
+	if err := p.Handle(t.Context(), jobs, nil); err != nil {
 		t.Fatal(err)
 	}
 }

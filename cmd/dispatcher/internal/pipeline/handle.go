@@ -28,8 +28,9 @@ const leastOlder = 4
 // flight as it may, and while PostgreSQL is away. The only error is that of ctx.
 //
 // A claim stores as many of the first jobs as get slots and room on their channels, at least one,
-// and is tried again until it succeeds.
-func (d *Dispatcher) Handle(ctx context.Context, jobs []decide.Job) error {
+// and is tried again until it succeeds. When the last claim has decided, Handle calls next, unless
+// it is nil: what comes after these jobs may then be handled while they are still being written.
+func (d *Dispatcher) Handle(ctx context.Context, jobs []decide.Job, next func()) error {
 	d.handling.Add(1)
 	defer d.handling.Done()
 	// again are later jobs with the same id. The ledger then finds them to be duplicates or conflicts.
@@ -42,6 +43,9 @@ func (d *Dispatcher) Handle(ctx context.Context, jobs []decide.Job) error {
 		}
 		c, err := d.prepare(ctx, batch, due)
 		if err == nil {
+			if len(c.plan.Jobs) == len(jobs) && len(again) == 0 {
+				c.next = next
+			}
 			err = d.claim(ctx, c)
 		}
 		stored := 0
@@ -108,14 +112,14 @@ func distinct(jobs []decide.Job) (first, again []decide.Job) {
 func (d *Dispatcher) isolate(ctx context.Context, jobs []decide.Job) error {
 	if len(jobs) > 1 {
 		half := len(jobs) / 2
-		return errors.Join(d.Handle(ctx, jobs[:half]), d.Handle(ctx, jobs[half:]))
+		return errors.Join(d.Handle(ctx, jobs[:half], nil), d.Handle(ctx, jobs[half:], nil))
 	}
 	dead := jobs[0]
 	dead.Message = envelope.Message{}
 	dead.Problem = &envelope.Problem{
 		Code: envelope.Unstorable, Detail: "the ledger refused to store it",
 	}
-	return d.Handle(ctx, []decide.Job{dead})
+	return d.Handle(ctx, []decide.Job{dead}, nil)
 }
 
 // isDead reports whether the jobs are one record that isolate made dead. If even its dead row
@@ -158,6 +162,7 @@ type claim struct {
 	unready []string
 	slots   *slots // where its slots come from
 	held    int    // how many of them it holds
+	next    func() // called when it has decided; may be nil
 	request ledger.Claim
 
 	// Set by Dispatcher.claim.
@@ -232,6 +237,9 @@ func (d *Dispatcher) claim(ctx context.Context, c *claim) (err error) {
 	d.deciding.Unlock()
 	if err != nil {
 		return err
+	}
+	if c.next != nil {
+		c.next()
 	}
 	decisions := ledger.Decisions{Each: decided.Decisions, Notices: decided.Notices()}
 	c.open = d.open.begin(seen.Now)

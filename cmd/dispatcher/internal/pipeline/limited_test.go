@@ -61,7 +61,7 @@ func TestTwoProcessesSubmitAtOnePace(t *testing.T) {
 	p.applyRouting(t, p.routing.Channels[0].Limits)
 	for i, d := range []*Dispatcher{p.Dispatcher, other} {
 		if err := d.Handle(t.Context(),
-			jobsNamed(string(rune('x'+i)), 3*perSecond*(seconds+2)/2)); err != nil {
+			jobsNamed(string(rune('x'+i)), 3*perSecond*(seconds+2)/2), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -174,7 +174,7 @@ func TestAThrottledAnswerSlowsTheChannelForAllProcesses(t *testing.T) {
 		}
 	}
 	other := p.second(t)
-	if err := other.Handle(t.Context(), jobsNamed("n", 30)); err != nil {
+	if err := other.Handle(t.Context(), jobsNamed("n", 30), nil); err != nil {
 		t.Fatal(err)
 	}
 	p.eventually(t, `select state, count(*) from audit.messages where id like 'n-%' group by 1`,

@@ -35,7 +35,7 @@ func TestALockOnAChannelsRowIsReported(t *testing.T) {
 		t.Errorf("got %+v, %v", locks, err)
 	}
 	handled := make(chan error, 1)
-	go func() { handled <- p.Handle(t.Context(), jobsNamed("held", 20)) }()
+	go func() { handled <- p.Handle(t.Context(), jobsNamed("held", 20), nil) }()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(p.cfg.Metrics.trouble)
 	for deadline := time.Now().Add(time.Minute); !lockReported(t, registry); {

@@ -26,7 +26,7 @@ func TestAClaimIsOpenFromBeforeItsCommit(t *testing.T) {
 	}
 	began := p.now()
 	handled := make(chan error, 1)
-	go func() { handled <- p.Handle(t.Context(), jobsNamed("held", 20)) }()
+	go func() { handled <- p.Handle(t.Context(), jobsNamed("held", 20), nil) }()
 	waits := func() (n int) {
 		if err := p.sql.QueryRow(t.Context(), `select count(*) from pg_locks where not granted
 			and relation::regclass::text ~ 'payloads'`).Scan(&n); err != nil {

@@ -222,7 +222,7 @@ func TestConcurrentClaimsShareOneCursor(t *testing.T) {
 		producers.Go(func() {
 			for batch := range 5 {
 				if err := p.Handle(t.Context(),
-					jobsNamed(fmt.Sprintf("p%d-%d", i, batch), 10)); err != nil {
+					jobsNamed(fmt.Sprintf("p%d-%d", i, batch), 10), nil); err != nil {
 					t.Error(err)
 				}
 			}

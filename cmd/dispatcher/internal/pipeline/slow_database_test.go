@@ -71,7 +71,7 @@ func TestASlowDatabaseSlowsNoPacedChannel(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := p.Handle(t.Context(), jobsNamed("slow", rate*(seconds+6))); err != nil {
+	if err := p.Handle(t.Context(), jobsNamed("slow", rate*(seconds+6)), nil); err != nil {
 		t.Fatal(err)
 	}
 	p.eventually(t, `select 'enough', least(240, count(*)) from audit.attempts where outcome = `+
@@ -163,7 +163,7 @@ func TestWaitingCodesAreNotOvertakenByNewOnes(t *testing.T) {
 	p.limitTo(t, []admission.Limit{{Window: admission.Day, Max: 0}}, nil)
 	p.stop()
 	other := p.second(t) // its due loop does not run
-	if err := other.Handle(t.Context(), jobsNamed("old", 1)); err != nil {
+	if err := other.Handle(t.Context(), jobsNamed("old", 1), nil); err != nil {
 		t.Fatal(err)
 	}
 	if n := other.dueShare(jobsNamed("new", 2)); n < 2 || n+2 > other.firstLaneSlots.size() {
@@ -182,7 +182,7 @@ func TestWaitingCodesAreNotOvertakenByNewOnes(t *testing.T) {
 	if err := other.Apply(&next, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := other.Handle(t.Context(), jobsNamed("new", 1)); err != nil {
+	if err := other.Handle(t.Context(), jobsNamed("new", 1), nil); err != nil {
 		t.Fatal(err)
 	}
 	p.eventually(t, `select id, count(*) from audit.messages where state <> 'waiting' group by 1`,
@@ -213,7 +213,7 @@ func TestPoliciesDivideByWhatTheFleetGranted(t *testing.T) {
 		one, two := p.secondIn(t, "eu"), p.secondIn(t, "us")
 		handle := func(d *Dispatcher, name string, n int) {
 			t.Helper()
-			if err := d.Handle(t.Context(), jobsNamed(name, n)); err != nil {
+			if err := d.Handle(t.Context(), jobsNamed(name, n), nil); err != nil {
 				t.Fatal(err)
 			}
 		}

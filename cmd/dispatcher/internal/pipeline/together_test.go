@@ -155,7 +155,7 @@ func TestFallbacksOfSeveralInstancesAreThoseOfOne(t *testing.T) {
 				jobs := jobsNamed(fmt.Sprint(fallback, "-", round, "-", i), 1+sizes.IntN(12))
 				total += len(jobs)
 				handle := func() {
-					if err := d.Handle(t.Context(), jobs); err != nil {
+					if err := d.Handle(t.Context(), jobs, nil); err != nil {
 						t.Error(err)
 					}
 				}
