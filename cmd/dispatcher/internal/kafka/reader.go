@@ -31,8 +31,8 @@ const (
 // The client's rebalance lock orders it with rebalances. PollRecords takes the lock, so that no
 // partition is taken away while its records are being handled, and AllowRebalance releases it. A
 // member that keeps the lock delays the rebalance of the whole group, in all processes. Therefore a
-// waiting rebalance ends the running calls of Handle. Records that were not handled stay pending for
-// the next call, except those of partitions that were taken away.
+// waiting rebalance ends the running calls of Handle. Records that were not handled stay pending
+// for the next call, except those of partitions that were taken away.
 type reader struct {
 	cfg    ConsumerConfig
 	lane   string
