@@ -112,8 +112,8 @@ func (r *reader) handleNext(ctx context.Context) error {
 	}
 	for first := r.handOver(handling, work); first != nil; {
 		var second *call
-		if first.allowsNext() && r.hasBatch(handling) {
-			second = r.handOver(handling, r.read(handling))
+		if len(first.work.jobs) <= r.cfg.Batch && first.allowsNext() && r.hasBatch(handling) {
+			second = r.handOver(handling, r.read(dontWait))
 		}
 		if err := first.result(); err != nil {
 			rebalance := ctx.Err() == nil && handling.Err() != nil // it ended Handle
@@ -180,6 +180,10 @@ func (r *reader) poll(ctx context.Context) batch {
 	}
 	return r.read(ctx)
 }
+
+// dontWait lets read return what is buffered. Records that were buffered a moment ago may be gone,
+// when the leader of their partition has moved.
+var dontWait context.Context
 
 // read waits for new records and decodes them.
 func (r *reader) read(ctx context.Context) batch {
