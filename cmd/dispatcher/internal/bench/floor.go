@@ -24,7 +24,7 @@ const (
 	floorBatch = 500
 	// floorBatches is how many batches are in flight, each on a connection. With one the floor is a
 	// third slower; between two and eight no difference was measurable, see docs/benchmark.md.
-	floorBatches = 3
+	floorBatches = 8
 	// floorSendTimeout bounds the submits of a batch.
 	floorSendTimeout = 2 * time.Minute
 )

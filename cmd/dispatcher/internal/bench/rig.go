@@ -139,12 +139,25 @@ func (r *rig) routing(
 
 // makeDatabase makes an empty database, so that each run begins with empty tables.
 func (r *rig) makeDatabase(ctx context.Context, name string) error {
+	return r.execute(ctx, "create database "+pgx.Identifier{name}.Sanitize())
+}
+
+// dropDatabase drops the database of a run that is over. Otherwise autovacuum would work in it
+// during later runs.
+func (r *rig) dropDatabase(ctx context.Context, name string) error {
+	return r.execute(ctx, "drop database if exists "+pgx.Identifier{name}.Sanitize()+" with (force)")
+}
+
+// checkpoint writes what earlier runs have left in memory, so that no run does it for another.
+func (r *rig) checkpoint(ctx context.Context) error { return r.execute(ctx, "checkpoint") }
+
+func (r *rig) execute(ctx context.Context, statement string) error {
 	conn, err := pgx.Connect(ctx, r.servers.Postgres.URL())
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the session ends either way
-	_, err = conn.Exec(ctx, "create database "+pgx.Identifier{name}.Sanitize())
+	_, err = conn.Exec(ctx, statement)
 	return err
 }
 

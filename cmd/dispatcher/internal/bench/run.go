@@ -102,15 +102,19 @@ func (r *run) feedAlone(ctx context.Context, self string, feed func(context.Cont
 // stops the process.
 func (r *run) with(
 	ctx context.Context, self string, work func(context.Context, *process) error,
-) error {
+) (err error) {
 	timeout := startTimeout + time.Duration(r.messages)*slowest
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	prepare := r.rig.makeDatabase
-	if r.ledgerName() != r.name {
-		prepare = r.rig.forgetRouting
+	if r.ledgerName() == historyDatabase {
+		err = r.rig.forgetRouting(ctx, historyDatabase)
+	} else {
+		err = r.rig.makeDatabase(ctx, r.name)
+		defer func() {
+			err = errors.Join(err, r.rig.dropDatabase(context.WithoutCancel(ctx), r.name))
+		}()
 	}
-	if err := prepare(ctx, r.ledgerName()); err != nil {
+	if err = errors.Join(err, r.rig.checkpoint(ctx)); err != nil {
 		return err
 	}
 	url := r.rig.servers.Postgres.URLOf(r.ledgerName())
