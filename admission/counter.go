@@ -23,7 +23,8 @@ type Counter struct {
 	// the limit has another pace now, Fit converts Next.
 	Pace time.Duration
 	// Taken counts some of the units in this window separately: those of lanes with a reserve, and
-	// those of the pools of a policy. Nil when nothing is counted separately.
+	// those of the pools of a policy. Of a paced limit it also has the units of the second before,
+	// see secondBefore. Nil when nothing is counted separately.
 	Taken map[string]int64
 }
 
@@ -34,8 +35,13 @@ func (c *Counter) Roll(now time.Time, zone *time.Location) bool {
 	if !start.After(c.Start) {
 		return false
 	}
-	c.Start, c.Granted, c.Max, c.Taken = start, 0, c.Limit.Max, nil
+	c.Open(start)
 	return true
+}
+
+// Open opens the window that begins at start, which is after that of the counter.
+func (c *Counter) Open(start time.Time) {
+	c.Start, c.Granted, c.Max, c.Taken = start, 0, c.Limit.Max, c.beginning(start)
 }
 
 // Cost is what a message takes from this counter.
@@ -56,10 +62,6 @@ func (c *Counter) Free() int64 { return max(min(c.Max, c.Limit.Max)-c.Granted, 0
 
 // End is when the counter's window ends, even if the clock has stepped back before Start.
 func (c *Counter) End(zone *time.Location) time.Time { return c.Window.End(c.Start, zone) }
-
-// leaveBy is when the last attempts of the counter's window must have left, so that they arrive in
-// it.
-func (c *Counter) leaveBy(zone *time.Location) time.Time { return c.End(zone).Add(-travel) }
 
 // lastRelease is the end of the part of the window that has release times.
 func (c *Counter) lastRelease(zone *time.Location) time.Time {

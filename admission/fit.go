@@ -19,7 +19,10 @@ type Need struct {
 // around At and Latest. Opens is set only for limits of a second, whose slots may be taken before
 // the second begins. A process keeps away from Opens and Closes by the error of its estimate of the
 // database's clock. At and Latest only make the pace even: a small error shifts the whole pace.
-type Release struct{ At, Latest, Opens, Closes time.Time }
+//
+// Counted is At, or the beginning of the second whose slot it has when it may leave in the second
+// before, see secondBefore.
+type Release struct{ At, Counted, Latest, Opens, Closes time.Time }
 
 // Account is a counter with the rate and the policy of one channel.
 type Account struct {
@@ -91,15 +94,16 @@ func Fit(m *Moment, accounts []Account, n *Need) (Release, *Exclusion) {
 		}
 		r.At = later(r.At, at)
 	}
+	r.Counted = r.At
 	for i := range accounts {
-		a := &accounts[i]
-		latest, when, ok := a.latest(m, later(m.Earliest, r.At))
+		a, at, end := &accounts[i], later(m.Earliest, r.At), accounts[i].End(m.Zone)
+		latest, ok := a.latest(at, end)
 		if !ok {
-			return Release{}, &Exclusion{a.Counter, NotYet, when}
+			return Release{}, &Exclusion{a.Counter, NotYet, m.rolls(a.Counter)}
 		}
-		r.Latest, r.Closes = bounded(r.Latest, latest), bounded(r.Closes, a.leaveBy(m.Zone))
+		r.Latest, r.Closes = bounded(r.Latest, latest), bounded(r.Closes, end.Add(-travel))
 		if a.Window == Second {
-			r.Opens = later(r.Opens, a.Start)
+			r.Opens, r.Counted = later(r.Opens, a.opens(at)), later(r.Counted, a.Start)
 		}
 	}
 	return r, nil
@@ -114,7 +118,11 @@ func Take(m *Moment, accounts []Account, n *Need, r Release) {
 		if cost > a.Free() {
 			panic("admission: Take without a slot")
 		}
-		a.advance(m, n, later(m.Earliest, r.At))
+		given := later(m.Earliest, r.At)
+		a.advance(m, n, given)
+		if a.Window == Second && given.Before(a.Start) {
+			a.count(secondBefore, cost)
+		}
 		apart := a.Tallies(m, n)
 		a.count(apart.Lane, cost)
 		a.count(apart.Pool, cost)
@@ -174,8 +182,8 @@ func (a *Account) pool(m *Moment, cost int64) (p Pool, ok bool) {
 }
 
 // at is the earliest release time of a message under this account alone; zero for at once. In a
-// window of a second it is not before the start, though slots may be taken earlier, see
-// Moment.Roll.
+// window of a second, whose slots may be taken before its start (see Moment.Roll), it is before the
+// start only if the second before has room too.
 func (a *Account) at(m *Moment, n *Need) (at time.Time) {
 	switch {
 	case a.Sliding:
@@ -184,23 +192,23 @@ func (a *Account) at(m *Moment, n *Need) (at time.Time) {
 	case a.Paced():
 		at = later(m.Earliest, a.Next)
 	}
-	if a.Window == Second && a.Start.After(m.Earliest) {
+	if a.Window == Second && a.Start.After(m.Earliest) && !a.early(a.Cost(n), at) {
 		at = later(at, a.Start)
 	}
 	return at
 }
 
-// latest is the time before which an attempt with release time at must have left. ok is false when
-// at is too late for this window; when is then the time from which the next window can be used.
-func (a *Account) latest(m *Moment, at time.Time) (latest, when time.Time, ok bool) {
-	leaveBy := a.leaveBy(m.Zone)
+// latest is the time before which an attempt with release time at must have left, in a window with
+// that end. ok is false when at is too late for this window.
+func (a *Account) latest(at, end time.Time) (latest time.Time, ok bool) {
+	leaveBy := end.Add(-travel)
 	switch {
-	case !at.Before(a.lastRelease(m.Zone)), !at.Before(leaveBy):
-		return time.Time{}, m.rolls(a.Counter), false
+	case !at.Before(end.Add(-a.guardTime())), !at.Before(leaveBy):
+		return time.Time{}, false
 	case a.Sliding:
-		return earlier(leaveBy, at.Add(time.Duration(a.Window)/guard-travel)), time.Time{}, true
+		return earlier(leaveBy, at.Add(time.Duration(a.Window)/guard-travel)), true
 	}
-	return leaveBy, time.Time{}, true
+	return leaveBy, true
 }
 
 // advance sets Next, the release time of the next unit, after a message was given a release time.

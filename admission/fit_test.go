@@ -81,9 +81,9 @@ func TestGrantedNeverExceedsAnyLimit(t *testing.T) {
 	tier.Check(t, func(t *rapid.T) {
 		z := rapid.SampledFrom(zones).Draw(t, "zone")
 		accounts := drawAccounts(t, z)
-		granted := make([]map[time.Time]int64, len(accounts))
+		granted, arrive := make([]map[time.Time]int64, len(accounts)), make([]map[time.Time]int64, len(accounts))
 		for i := range granted {
-			granted[i] = map[time.Time]int64{}
+			granted[i], arrive[i] = map[time.Time]int64{}, map[time.Time]int64{}
 		}
 		now := noon
 		for range 150 {
@@ -108,12 +108,21 @@ func TestGrantedNeverExceedsAnyLimit(t *testing.T) {
 			for i := range accounts {
 				granted[i][accounts[i].Start] += accounts[i].Cost(&n)
 				checkRelease(t, m, accounts, &accounts[i], r)
+				first, last := leaves(m, r), r.Closes.Add(20*time.Millisecond-1)
+				for at := first.Truncate(time.Second); accounts[i].Window == admission.Second && !at.After(last); at = at.Add(time.Second) {
+					arrive[i][at] += accounts[i].Cost(&n)
+				}
 			}
 		}
-		for i, windows := range granted {
-			for start, units := range windows {
+		for i := range accounts {
+			for start, units := range granted[i] {
 				if units > accounts[i].Limit.Max {
 					t.Fatalf("%d of %+v in the window from %s", units, accounts[i].Limit, start)
+				}
+			}
+			for second, units := range arrive[i] {
+				if units > accounts[i].Limit.Max {
+					t.Fatalf("%d of %+v may arrive in the second from %s", units, accounts[i].Limit, second)
 				}
 			}
 		}
@@ -137,8 +146,9 @@ func checkRelease(
 		t.Fatalf("release from %s until %s, latest %s, in a window that ends at %s", first, r.Latest,
 			r.Closes, a.End(m.Zone))
 	}
-	if a.Window == admission.Second && (r.Opens.Before(a.Start) || r.Opens.After(first)) {
-		t.Fatalf("release from %s, earliest %s, in a window that begins at %s", first, r.Opens, a.Start)
+	if a.Window == admission.Second && (r.Opens.Before(a.Start.Add(-time.Second)) || r.Opens.After(first) || r.Counted.Before(a.Start)) {
+		t.Fatalf("release from %s, earliest %s, counted at %s, in a window that begins at %s", first,
+			r.Opens, r.Counted, a.Start)
 	}
 	if first.After(soonest.Add(admission.Horizon)) {
 		t.Fatalf("release time %s is too far ahead of %s", first, soonest)

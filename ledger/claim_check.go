@@ -264,24 +264,29 @@ func (u *use) checkCounter(owner string, was, is *admission.Counter) error {
 		(is.Pace == was.Pace || was.Next.IsZero()) && is.Next.Before(was.Next) {
 		return refuse("counter %s of %s was replaced or moved back", was.Window, owner)
 	}
-	base, most, taken := int64(0), was.Limit.Max, map[string]int64(nil)
-	if is.Start.Equal(was.Start) {
-		base, most, taken = was.Granted, was.Max, was.Taken
+	from := *was
+	if !is.Start.Equal(was.Start) {
+		from.Open(is.Start)
 	}
-	if is.Max != most {
+	if is.Max != from.Max {
 		return refuse("counter %s of %s allows %d and should allow %d", is.Window, owner, is.Max,
-			most)
+			from.Max)
 	}
 	least, exact := u.units(was)
-	grew := is.Granted - base
+	grew := is.Granted - from.Granted
 	if grew < least || grew > exact {
 		return refuse("counter %s of %s stands at %d and should be at %d", is.Window, owner,
-			is.Granted, base+exact)
+			is.Granted, from.Granted+exact)
 	}
 	if is.Granted > is.Max && grew > 0 {
 		return refuse("counter %s of %s stands at %d of %d", is.Window, owner, is.Granted, is.Max)
 	}
-	return checkTallies(owner, taken, is, grew)
+	early, _ := is.Before()
+	if known, _ := from.Before(); early > known && early > is.Limit.Max {
+		return refuse("counter %s of %s counts %d of %d in the second before", is.Window, owner,
+			early, is.Limit.Max)
+	}
+	return checkTallies(owner, from.Taken, is, grew)
 }
 
 // units are the least and the most by which a counter must have grown. They differ for a prefix,
