@@ -4,8 +4,8 @@ import "time"
 
 // Ahead reports whether the counter's window begins later than any process can open one at now.
 // This happens when the database's clock was ahead and has been set back. Until the clock has
-// caught up, no other window is opened. A window of a second has no release times before its start,
-// see Moment.near; the rest of a longer window can be used.
+// caught up, no other window is opened. A window of a second has no release times before the
+// second before it, see Moment.near; the rest of a longer window can be used.
 func (c *Counter) Ahead(now time.Time) bool { return c.Start.After(now.Add(farthest)) }
 
 // Restart is the start of the window that replaces one that is ahead: the current window, or for a

@@ -39,9 +39,9 @@ func (c *Counter) Roll(now time.Time, zone *time.Location) bool {
 	return true
 }
 
-// Open opens the window that begins at start, which is after that of the counter.
+// Open moves the counter into the window that begins at start.
 func (c *Counter) Open(start time.Time) {
-	c.Start, c.Granted, c.Max, c.Taken = start, 0, c.Limit.Max, c.beginning(start)
+	c.Start, c.Granted, c.Max, c.Taken = start, 0, c.Limit.Max, c.openingTallies(start)
 }
 
 // Cost is what a message takes from this counter.

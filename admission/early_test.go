@@ -52,6 +52,39 @@ func TestTheSecondBeforeIsUsedWhileItHasRoom(t *testing.T) {
 	}
 }
 
+// TestAMessageWaitsForTheSecondThatCountsIt: it would be over by then, or another limit counts it in
+// a window that ends then, or its slot is counted in another second.
+func TestAMessageWaitsForTheSecondThatCountsIt(t *testing.T) {
+	t.Parallel()
+	second := admission.Limit{Window: admission.Second, Max: 10}
+	begin := noon.Truncate(time.Minute)
+	next := begin.Add(time.Minute)
+	for name, c := range map[string]struct {
+		beside  admission.Limit
+		expires time.Time
+		early   bool
+	}{
+		"alone":                    {second, time.Time{}, true},
+		"it expires later":         {second, next.Add(1), true},
+		"it expires by then":       {second, next, false},
+		"beside segments":          {admission.Limit{Window: admission.Second, Max: 10, Unit: admission.Segments}, time.Time{}, true},
+		"beside an hour":           {admission.Limit{Window: admission.Hour, Max: 10}, time.Time{}, true},
+		"beside a minute":          {admission.Limit{Window: admission.Minute, Max: 10}, time.Time{}, false},
+		"beside a sliding limit":   {admission.Limit{Window: admission.Second, Max: 10, Sliding: true, Burst: 5}, time.Time{}, false},
+		"beside a limit in money":  {admission.Limit{Window: admission.Second, Max: 10, Unit: admission.Money}, time.Time{}, false},
+		"beside a used up segment": {admission.Limit{Window: admission.Second, Unit: admission.Segments}, time.Time{}, false},
+	} {
+		accounts := append(full(second, begin.Add(59*time.Second)), full(c.beside, begin.Add(59*time.Second))...)
+		m := moment(next.Add(-30 * time.Millisecond))
+		moveOn(accounts, m)
+		n := admission.Need{Segments: 1, Micros: 1, Expires: c.expires}
+		r, e := take(m, accounts, &n)
+		if early := e == nil && r.At.Before(next); early != c.early || early && !r.Counted.Equal(next) {
+			t.Errorf("%s: %+v, %+v", name, r, e)
+		}
+	}
+}
+
 // TestNoMoreArriveInASecondThanTheLimit: each message arrives when it is worst for the second, at
 // the earliest or at the latest moment.
 func TestNoMoreArriveInASecondThanTheLimit(t *testing.T) {

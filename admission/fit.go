@@ -8,8 +8,9 @@ import (
 // Need is what one message takes from the limits.
 type Need struct {
 	Lane     string
-	Segments int   // parts that an attempt would submit
-	Micros   int64 // its price
+	Segments int       // parts that an attempt would submit
+	Micros   int64     // its price
+	Expires  time.Time // zero for never; only for early
 }
 
 // Release is when an attempt may leave, by the database's clock: not before At, and before Latest.
@@ -82,28 +83,32 @@ const (
 // new pace, see Counter.Pace.
 func Fit(m *Moment, accounts []Account, n *Need) (Release, *Exclusion) {
 	var r Release
+	start := early(m, accounts, n)
 	for i := range accounts {
 		a := &accounts[i]
 		a.repace(m)
 		if why, when, ok := a.room(m, n); !ok {
 			return Release{}, &Exclusion{a.Counter, why, when}
 		}
-		at := a.at(m, n)
+		at := a.at(m, n, !start.IsZero())
 		if when, near := m.near(a, at); !near {
 			return Release{}, &Exclusion{a.Counter, NotYet, when}
 		}
 		r.At = later(r.At, at)
 	}
-	r.Counted = r.At
+	at := later(m.Earliest, r.At)
+	if r.Counted = r.At; at.Before(start) {
+		r.Counted = start
+	}
 	for i := range accounts {
-		a, at, end := &accounts[i], later(m.Earliest, r.At), accounts[i].End(m.Zone)
+		a, end := &accounts[i], accounts[i].End(m.Zone)
 		latest, ok := a.latest(at, end)
 		if !ok {
 			return Release{}, &Exclusion{a.Counter, NotYet, m.rolls(a.Counter)}
 		}
 		r.Latest, r.Closes = bounded(r.Latest, latest), bounded(r.Closes, end.Add(-travel))
 		if a.Window == Second {
-			r.Opens, r.Counted = later(r.Opens, a.opens(at)), later(r.Counted, a.Start)
+			r.Opens = later(r.Opens, a.opens(at))
 		}
 	}
 	return r, nil
@@ -112,15 +117,15 @@ func Fit(m *Moment, accounts []Account, n *Need) (Release, *Exclusion) {
 // Take counts a message at the release time that Fit found for it. It panics when the message does
 // not fit: the caller has skipped Fit, and counting would break a limit.
 func Take(m *Moment, accounts []Account, n *Need, r Release) {
+	given := later(m.Earliest, r.At)
 	for i := range accounts {
 		a := &accounts[i]
 		cost := a.Cost(n)
 		if cost > a.Free() {
 			panic("admission: Take without a slot")
 		}
-		given := later(m.Earliest, r.At)
-		a.advance(m, n, given)
-		if a.Window == Second && given.Before(a.Start) {
+		early := a.Window == Second && given.Before(a.Start)
+		if a.advance(m, n, given, early); early {
 			a.count(secondBefore, cost)
 		}
 		apart := a.Tallies(m, n)
@@ -181,10 +186,10 @@ func (a *Account) pool(m *Moment, cost int64) (p Pool, ok bool) {
 	return p, true
 }
 
-// at is the earliest release time of a message under this account alone; zero for at once. In a
-// window of a second, whose slots may be taken before its start (see Moment.Roll), it is before the
-// start only if the second before has room too.
-func (a *Account) at(m *Moment, n *Need) (at time.Time) {
+// at is the earliest release time of a message under this account alone; zero for at once. Slots of
+// a second may be taken before it begins, see Moment.Roll: unless the message may leave early, it
+// waits for that.
+func (a *Account) at(m *Moment, n *Need, early bool) (at time.Time) {
 	switch {
 	case a.Sliding:
 		tolerance := portion(a.burst()-a.Cost(n), a.span(), a.Sustained())
@@ -192,10 +197,19 @@ func (a *Account) at(m *Moment, n *Need) (at time.Time) {
 	case a.Paced():
 		at = later(m.Earliest, a.Next)
 	}
-	if a.Window == Second && a.Start.After(m.Earliest) && !a.early(a.Cost(n), at) {
+	if a.Window == Second && a.Start.After(m.Earliest) && !early {
 		at = later(at, a.Start)
 	}
 	return at
+}
+
+// opens is when the first second begins in which an attempt that may leave from at on is counted:
+// the window's or the one before.
+func (a *Account) opens(at time.Time) time.Time {
+	if at.Before(a.Start) {
+		return a.Start.Add(-time.Duration(a.Window))
+	}
+	return a.Start
 }
 
 // latest is the time before which an attempt with release time at must have left, in a window with
@@ -215,14 +229,14 @@ func (a *Account) latest(at, end time.Time) (latest time.Time, ok bool) {
 // Another account may have made that time later than this account needs. In a calendar window Next
 // then advances from the account's own release time instead: the release times in between are free
 // for other messages, and the window counts its units anyway.
-func (a *Account) advance(m *Moment, n *Need, given time.Time) {
+func (a *Account) advance(m *Moment, n *Need, given time.Time, early bool) {
 	cost := a.Cost(n)
 	switch {
 	case a.Sliding:
 		taken := portionUp(cost, a.span(), a.Sustained())
 		a.Next, a.Pace = later(a.Next, given).Add(a.stretched(time.Duration(taken))), a.pace()
 	case a.Paced():
-		own := a.at(m, n)
+		own := a.at(m, n, early)
 		a.Next, a.Pace = own.Add(time.Duration(cost)*a.step(m, own)), a.pace()
 	}
 }

@@ -146,7 +146,11 @@ func checkRelease(
 		t.Fatalf("release from %s until %s, latest %s, in a window that ends at %s", first, r.Latest,
 			r.Closes, a.End(m.Zone))
 	}
-	if a.Window == admission.Second && (r.Opens.Before(a.Start.Add(-time.Second)) || r.Opens.After(first) || r.Counted.Before(a.Start)) {
+	counted := m.Earliest
+	if r.Counted.After(counted) {
+		counted = r.Counted
+	}
+	if a.Window == admission.Second && (r.Opens.Before(a.Start.Add(-time.Second)) || r.Opens.After(first) || counted.Before(a.Start) || !counted.Before(a.End(m.Zone))) {
 		t.Fatalf("release from %s, earliest %s, counted at %s, in a window that begins at %s", first,
 			r.Opens, r.Counted, a.Start)
 	}

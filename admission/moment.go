@@ -19,16 +19,16 @@ type Moment struct {
 
 // Roll moves a counter into the window from which a decision takes slots, and reports whether it
 // moved. For a limit of a second that is the window in which the attempts leave, because the
-// provider counts them there; with a slow database it is some seconds after Now. For other limits
-// it is the window that contains Now.
+// provider counts them there, or the one after it, see secondBefore. With a slow database it is
+// some seconds after Now. For other limits it is the window that contains Now.
 func (m *Moment) Roll(c *Counter) bool { return c.Roll(m.Now.Add(m.ahead(c)), m.Zone) }
 
 // ahead is how long before the start of a window its slots may be taken.
 //
 // A claim locks the counters for one commit latency. So it gives out release times from Earliest
 // until one commit latency later. A counter counts one window, so all these release times must be
-// in one window: the window that contains the middle of that time, or the next one if no release
-// time is left in it after Earliest.
+// in one window or just before it: the window that contains the middle of that time, or the next
+// one if no release time is left in it after Earliest.
 func (m *Moment) ahead(c *Counter) time.Duration {
 	if c.Window != Second {
 		return 0

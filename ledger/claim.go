@@ -177,7 +177,8 @@ type Attempt struct {
 	// its own.
 	Ticket *admission.Ticket
 	// LeavesAt is its release time, where a limit gives one; zero for at once. In limits of a second
-	// the attempt counts in the window of that time.
+	// the attempt counts in the window of that time, and it may leave in the second before if that
+	// has counted it too.
 	LeavesAt time.Time
 	// Ranking is the compact state, as JSON, on which a fallback was ranked; nil for a first choice,
 	// which the plan alone explains.

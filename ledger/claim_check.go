@@ -281,10 +281,12 @@ func (u *use) checkCounter(owner string, was, is *admission.Counter) error {
 	if is.Granted > is.Max && grew > 0 {
 		return refuse("counter %s of %s stands at %d of %d", is.Window, owner, is.Granted, is.Max)
 	}
-	early, _ := is.Before()
-	if known, _ := from.Before(); early > known && early > is.Limit.Max {
-		return refuse("counter %s of %s counts %d of %d in the second before", is.Window, owner,
-			early, is.Limit.Max)
+	if units, known := is.Before(); known {
+		was, before := from.Before()
+		if !before || units > was && units > is.Limit.Max {
+			return refuse("counter %s of %s counts %d of %d in the second before, after %d",
+				is.Window, owner, units, is.Limit.Max, was)
+		}
 	}
 	return checkTallies(owner, from.Taken, is, grew)
 }

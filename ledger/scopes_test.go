@@ -353,6 +353,9 @@ func TestClaimRefusesWhatDoesNotFitItsScopes(t *testing.T) {
 		"a tally of more than was taken": func(s *ledger.Seen, _ *ledger.Decisions) {
 			of(s, 1, 0).Taken = map[string]int64{"lane:otp": 3}
 		},
+		"units of a second of which nothing is known": func(s *ledger.Seen, _ *ledger.Decisions) {
+			s.Channels[0].Gate.Counters[0].Taken = map[string]int64{"before": 1}
+		},
 		"a tally below nothing": func(s *ledger.Seen, _ *ledger.Decisions) {
 			of(s, 1, 0).Taken = map[string]int64{"lane:otp": -1}
 		},

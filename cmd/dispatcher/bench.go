@@ -33,7 +33,7 @@ func (c *cli) benchCommand() *cobra.Command {
 		Short: "Measure the dispatcher against its floor on this machine",
 		Long: `Starts a private PostgreSQL, a Kafka and three SMPP carriers and measures, in turn,
   the floor       the same intake, the same submits and minimal statements for the same facts,
-                  with no choice and no limits, three batches at once
+                  with no choice and no limits, eight batches at once
   the dispatcher  all of it, four limits on each channel
 each in a process of its own, over an empty database and the same number of messages. Both
 include the status events. Database round trips, allocations, CPU, WAL and disk are counted from

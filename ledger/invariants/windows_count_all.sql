@@ -1,8 +1,8 @@
 -- guarantee 3: Admitted ≤ limit
 -- A window has granted at least as many messages as were claimed in it, whatever their outcome.
 --
--- Only limits of a channel or a tenant are checked. An attempt counts in the second in which it may
--- leave, and in longer windows at the time of its claim. A day ends where the limit's next day
+-- Only limits of a channel or a tenant are checked. An attempt counts in the second of leaves_at,
+-- and in longer windows at the time of its claim. A day ends where the limit's next day
 -- begins, 23 to 25 hours later. A window in which the limit began or ended has not counted
 -- everything.
 with windows as materialized (

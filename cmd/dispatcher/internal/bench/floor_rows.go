@@ -70,6 +70,9 @@ const (
 	freeSlots = `
 		update floor.channels c set active = c.active - n.n
 		from unnest($1::text[], $2::bigint[]) as n(channel, n) where c.channel = n.channel`
+	// A commit without waiting for the disk ends the locks of the counters; flush then waits.
+	dontWait       = `set local synchronous_commit = off`
+	flush          = `select 1 from pg_logical_emit_message(true, 'floor', '')`
 	insertEvents   = `insert into floor.outbox (keys, "values") values ($1, $2)`
 	insertOutcomes = `
 		insert into floor.outcomes (seq, attempt, nr, channel, outcome, code, reference, segments,
@@ -106,11 +109,18 @@ func (f *Floor) store(ctx context.Context, r *rows) error {
 	rest.Queue(insertEvents, r.id, r.events("sending"))
 	rest.Queue(lockChannels, r.names)
 	rest.Queue(claimSlots, r.names, r.counts)
-	rest.Queue("commit")
+	commitAndFlush(rest)
 	if err := conn.SendBatch(ctx, rest).Close(); err != nil {
 		return fmt.Errorf("floor: store messages: %w", err)
 	}
 	return nil
+}
+
+// commitAndFlush queues what makes a transaction durable.
+func commitAndFlush(b *pgx.Batch) {
+	for _, statement := range []string{dontWait, "commit", flush} {
+		b.Queue(statement)
+	}
 }
 
 // settle stores the outcomes in one transaction of one round trip.
@@ -124,10 +134,12 @@ func (f *Floor) settle(ctx context.Context, r *rows) error {
 		r.code[i], r.reference[i] = result.Code, result.Reference
 	}
 	batch := &pgx.Batch{}
+	batch.Queue("begin")
 	batch.Queue(insertOutcomes, r.seq, r.channel, r.code, r.reference)
 	batch.Queue(insertEvents, r.id, r.events("accepted"))
 	batch.Queue(lockChannels, r.names)
 	batch.Queue(freeSlots, r.names, r.counts)
+	commitAndFlush(batch)
 	if err := f.pool.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("floor: settle: %w", err)
 	}

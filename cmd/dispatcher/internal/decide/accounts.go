@@ -113,7 +113,9 @@ func Divides(p admission.Policy) bool {
 // need is what the message takes of the limits when it goes to a channel.
 func (a *assigner) need(t *Task, ch *Channel) admission.Need {
 	parts := a.parts(t, ch)
-	return admission.Need{Lane: t.Row.Lane, Segments: parts, Micros: t.Price(ch, parts)}
+	return admission.Need{
+		Lane: t.Row.Lane, Segments: parts, Micros: t.Price(ch, parts), Expires: t.Row.ExpiresAt,
+	}
 }
 
 // refundable lists, for each limit in money, what the message takes of it and of its separate

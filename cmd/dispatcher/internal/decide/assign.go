@@ -218,14 +218,9 @@ func (a *assigner) assign(t *Task) decision {
 func (a *assigner) take(t *Task, place int, room *opening, l *candidateOrder) decision {
 	c := t.Route.Members[place]
 	ch, state := &a.routing.Channels[c], a.states[c]
-	release := room.release
-	if !release.Counted.Before(t.Row.ExpiresAt) {
-		// It will be over when the second begins that it is stored with, so it must not leave before.
-		release.At = release.Counted
-	}
 	d := decision{
 		Decision: ledger.Decision{State: ledger.Sending, Plan: t.Row.Plan}, channel: ch,
-		release: release,
+		release: room.release,
 	}
 	if t.Row.Attempts == 0 && !t.Route.Draws() {
 		d.Plan.FirstChoice = ch.Name
@@ -234,7 +229,7 @@ func (a *assigner) take(t *Task, place int, room *opening, l *candidateOrder) de
 		Number: t.Row.Attempts + 1, Channel: ch.Name,
 		Reason:   t.reason(d.Plan.FirstChoice, ch.Name),
 		Segments: room.need.Segments, PriceMicros: room.need.Micros, Currency: ch.Price.Currency,
-		LeavesAt: release.Counted,
+		LeavesAt: room.release.Counted,
 	}
 	if l != nil {
 		d.Attempt.Ranking = a.record(t, l)
@@ -246,7 +241,7 @@ func (a *assigner) take(t *Task, place int, room *opening, l *candidateOrder) de
 	accounts, over := a.accounts(a.memory[:0], t, c)
 	a.memory = accounts
 	d.refunds = a.refundable(accounts, over, c, &room.need)
-	admission.Take(&a.moment, accounts, &room.need, release)
+	admission.Take(&a.moment, accounts, &room.need, room.release)
 	if held := a.ticket(t, ch); held != nil {
 		next := held.CheckIn(a.now)
 		d.Attempt.Ticket = &next
