@@ -18,7 +18,7 @@ type Uncounted struct {
 }
 
 // uncounted compares the windows that began from @from to @to with the attempts on record. Every
-// attempt counts, whatever its outcome: in the second of its release time, and in the longer
+// attempt counts, whatever its outcome: in the second of its leaves_at, and in the longer
 // windows in which it was claimed. Left out are
 //   - windows in which their limit began or ended, which have not counted everything;
 //   - limits in segments or money, and limits of a prefix: their counts cannot be derived from

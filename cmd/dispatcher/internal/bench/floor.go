@@ -22,8 +22,8 @@ import (
 const (
 	// floorBatch is the most messages or receipts in a transaction of the floor.
 	floorBatch = 500
-	// floorBatches is how many batches are in flight, each on a connection. With one the floor is a
-	// third slower; between two and eight no difference was measurable, see docs/benchmark.md.
+	// floorBatches is how many batches are in flight, each on a connection. On a fast disk two are
+	// enough, on a slow one more are faster; see docs/benchmark.md.
 	floorBatches = 8
 	// floorSendTimeout bounds the submits of a batch.
 	floorSendTimeout = 2 * time.Minute

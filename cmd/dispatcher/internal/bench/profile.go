@@ -19,14 +19,6 @@ import (
 // has few samples.
 const profileSeconds = 5
 
-// profiling are the settings of PostgreSQL under which it counts what each statement costs.
-func profiling(folder string) map[string]string {
-	if folder == "" {
-		return nil
-	}
-	return map[string]string{"shared_preload_libraries": "pg_stat_statements"}
-}
-
 // profile begins the profile of a run. finish waits for its end and writes NAME.pprof and NAME.csv
 // into the folder of Config.Profile; both do nothing without such a folder.
 func (r *run) profile(

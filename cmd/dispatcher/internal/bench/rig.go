@@ -53,13 +53,32 @@ func newRig(
 			Folder:        filepath.Join(folder, "servers"),
 			Topics:        []string{"sms.status", "sms.dead"},
 			UnsyncedKafka: true,
-			Postgres:      profiling(profiles),
+			Postgres:      postgresSettings(profiles),
 		},
 	)
+	if err == nil {
+		err = r.execute(ctx, fillWAL)
+	}
 	if err != nil {
 		return nil, errors.Join(err, r.close())
 	}
 	return r, nil
+}
+
+// fillWAL writes a gigabyte, so that the runs use its files again, as on a server that has been in
+// use. A new server creates and fills each file of 16 MB while commits wait.
+const fillWAL = `
+	select pg_logical_emit_message(false, 'bench', repeat(' ', 16 * 1024 * 1024))
+	from generate_series(1, 64)`
+
+// postgresSettings keep the files that fillWAL has written. If profiles are written to a folder,
+// PostgreSQL counts what each statement costs.
+func postgresSettings(profiles string) map[string]string {
+	settings := map[string]string{"min_wal_size": "1500MB"}
+	if profiles != "" {
+		settings["shared_preload_libraries"] = "pg_stat_statements"
+	}
+	return settings
 }
 
 // startCarriers starts three carriers, which accept everything at once.
