@@ -38,6 +38,7 @@ type hook struct {
 	giveUp  time.Duration
 	told    atomic.Int64 // when it last logged something, in nanoseconds of Unix time
 	took    atomic.Int64 // when the receiver last took an event; in the same unit
+	full    atomic.Bool  // no more events are read before one that fails is done
 }
 
 // same reports whether another hook sends the same events in the same way.
@@ -133,13 +134,14 @@ func (h *hook) send(ctx context.Context, e *event) (done bool) {
 }
 
 // noteFailure notes since when the receiver has failed at this event only: it has taken others
-// between two failures of this one. A receiver that is down takes none in between.
+// between two failures of this one. A receiver that is down takes none in between. While no others
+// are read, what was known before stays.
 func (h *hook) noteFailure(e *event, now time.Time) {
 	switch others := !e.failed.IsZero() && h.took.Load() > e.failed.UnixNano(); {
-	case !others:
-		e.alone = time.Time{}
-	case e.alone.IsZero():
+	case others && e.alone.IsZero():
 		e.alone = now
+	case !others && !h.full.Load():
+		e.alone = time.Time{}
 	}
 	e.failed = now
 }

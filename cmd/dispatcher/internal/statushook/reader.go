@@ -98,6 +98,7 @@ func (r *reader) run(ctx context.Context) {
 func (r *reader) poll(ctx context.Context) []*event {
 	left, due := r.left()
 	room := min(mostAhead-len(left), batch)
+	r.hook.full.Store(room <= 0)
 	if len(left) > 0 {
 		var end context.CancelFunc
 		ctx, end = context.WithDeadline(ctx, due)
