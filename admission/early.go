@@ -4,9 +4,9 @@ import "time"
 
 // secondBefore is the tally of the units that may arrive in the second before the counter's window.
 //
-// A window of a second is opened before it begins, see Moment.ahead, and what is taken from it until
-// then would have to wait for its beginning. If the second before has units left, a message counts
-// in both seconds and may leave at once. Wherever it arrives, that second has counted it.
+// A window of a second is opened before it begins, see Moment.ahead, and what is taken from it
+// until then would have to wait for its beginning. If the second before has units left, a message
+// counts in both seconds and may leave at once. Wherever it arrives, that second has counted it.
 //
 // Everything waits where the counter has no such tally, because it is not known what the second
 // before has granted: in the first window of a limit, in one that an operator has restarted, and in

@@ -52,8 +52,8 @@ func TestTheSecondBeforeIsUsedWhileItHasRoom(t *testing.T) {
 	}
 }
 
-// TestAMessageWaitsForTheSecondThatCountsIt: it would be over by then, or another limit counts it in
-// a window that ends then, or its slot is counted in another second.
+// TestAMessageWaitsForTheSecondThatCountsIt: it expires by then, or another limit counts it in a
+// window that ends then, or in another second.
 func TestAMessageWaitsForTheSecondThatCountsIt(t *testing.T) {
 	t.Parallel()
 	second := admission.Limit{Window: admission.Second, Max: 10}

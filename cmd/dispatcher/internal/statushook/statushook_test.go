@@ -402,9 +402,8 @@ func TestARefusedEventIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestAnEventThatTheReceiverFailsAtDelaysOnlyItsMessage: others are delivered meanwhile, more than
-// are kept at once. It is dropped after a while, because the receiver takes others until no more are
-// kept.
+// TestAnEventThatTheReceiverFailsAtDelaysOnlyItsMessage: others are delivered meanwhile, until no
+// more are kept. It is dropped after a while, because the receiver took others.
 func TestAnEventThatTheReceiverFailsAtDelaysOnlyItsMessage(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
