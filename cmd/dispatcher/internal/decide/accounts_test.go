@@ -486,6 +486,34 @@ func TestReleaseTimesBeginWhenTheDecisionIsDurable(t *testing.T) {
 	}
 }
 
+// TestAReleaseTimeIsStoredUnlessItIsAtOnce: that of a message which leaves in the second before is
+// the beginning of its second. With the third message, the second that ends is used up.
+func TestAReleaseTimeIsStoredUnlessItIsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).onlyA()
+	w.limit("a", admission.Limit{Window: admission.Second, Max: 1000}, 0)
+	end := noon.Add(time.Second)
+	w.seen.Now = end.Add(-30 * time.Millisecond)
+	counter := &w.seen.Channels[0].Gate.Counters[0]
+	counter.Start, counter.Granted = noon, 998
+	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, Snapshot{Unready: w.unready})
+	for i := range 3 {
+		d := a.decide(w.task("a"))
+		if early := d.release.At.Before(end); early != (i < 2) || !d.Attempt.LeavesAt.Equal(end) {
+			t.Errorf("message %d leaves at %+v, stored is %s", i, d.release, d.Attempt.LeavesAt)
+		}
+	}
+	w.seen.Now = noon.Add(200 * time.Millisecond)
+	counter.Start, counter.Granted, counter.Next, counter.Taken = noon, 0, time.Time{}, nil
+	a = newAssigner(w.routing, newDrawers(testKeys), w.seen, Snapshot{Unready: w.unready})
+	for i, want := range []time.Time{{}, {}, noon.Add(201_500 * time.Microsecond)} {
+		if d := a.decide(w.task("a")); !d.Attempt.LeavesAt.Equal(want) {
+			t.Errorf("message %d leaves at %+v, stored is %s, want %s", i, d.release,
+				d.Attempt.LeavesAt, want)
+		}
+	}
+}
+
 // TestRetryUnderAValidTicketTakesNoActiveSlot: it waits for no other, and counts in every window.
 func TestRetryUnderAValidTicketTakesNoActiveSlot(t *testing.T) {
 	t.Parallel()

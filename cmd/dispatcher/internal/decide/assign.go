@@ -229,7 +229,7 @@ func (a *assigner) take(t *Task, place int, room *opening, l *candidateOrder) de
 		Number: t.Row.Attempts + 1, Channel: ch.Name,
 		Reason:   t.reason(d.Plan.FirstChoice, ch.Name),
 		Segments: room.need.Segments, PriceMicros: room.need.Micros, Currency: ch.Price.Currency,
-		LeavesAt: room.release.Counted,
+		LeavesAt: a.leavesAt(&room.release),
 	}
 	if l != nil {
 		d.Attempt.Ranking = a.record(t, l)
@@ -254,6 +254,16 @@ func (a *assigner) take(t *Task, place int, room *opening, l *candidateOrder) de
 		a.snapshot.Rooms[c].Take(t.Lane.Order == 0)
 	}
 	return d
+}
+
+// leavesAt is the release time to be stored: zero for an attempt that leaves at once and counts in
+// the second of its claim. A release time within a millisecond is at once for the worker, too.
+func (a *assigner) leavesAt(r *admission.Release) time.Time {
+	if r.Counted.Sub(a.now) < time.Millisecond &&
+		admission.Second.Start(r.Counted, nil).Equal(admission.Second.Start(a.now, nil)) {
+		return time.Time{}
+	}
+	return r.Counted
 }
 
 // reason is why the attempt goes to a channel.
