@@ -38,7 +38,7 @@ type hook struct {
 	giveUp  time.Duration
 	told    atomic.Int64 // when it last logged something, in nanoseconds of Unix time
 	took    atomic.Int64 // when the receiver last took an event; in the same unit
-	full    atomic.Bool  // no more events are read before one that fails is done
+	full    atomic.Bool  // nothing is left to send but events that it fails at alone, see reader.left
 }
 
 // same reports whether another hook sends the same events in the same way.
@@ -134,8 +134,8 @@ func (h *hook) send(ctx context.Context, e *event) (done bool) {
 }
 
 // noteFailure notes since when the receiver has failed at this event only: it has taken others
-// between two failures of this one. A receiver that is down takes none in between. While no others
-// are read, what was known before stays.
+// between two failures of this one. A receiver that is down takes none in between. While there are
+// no others to take, what was known before stays.
 func (h *hook) noteFailure(e *event, now time.Time) {
 	switch others := !e.failed.IsZero() && h.took.Load() > e.failed.UnixNano(); {
 	case others && e.alone.IsZero():

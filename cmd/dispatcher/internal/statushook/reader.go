@@ -30,6 +30,10 @@ const (
 // a partition was read.
 const mostAhead = 1000
 
+// mostAlone is how many events a sound receiver may fail at. If it fails at more, the receiver is
+// at fault.
+const mostAlone = 10
+
 // reader reads the topic for one webhook and delivers the events. Each delivery sends every event
 // that is due once. An event that is not taken delays the later events of its message; others are
 // read and delivered meanwhile, up to mostAhead.
@@ -96,9 +100,9 @@ func (r *reader) run(ctx context.Context) {
 // poll blocks rebalances. It adds new events to the pending ones, and returns all. While there are
 // pending ones, it waits at most until one of them is due.
 func (r *reader) poll(ctx context.Context) []*event {
-	left, due := r.left()
+	left, due, alone := r.left()
 	room := min(mostAhead-len(left), batch)
-	r.hook.full.Store(room <= 0)
+	r.hook.full.Store(room <= 0 && alone)
 	if len(left) > 0 {
 		var end context.CancelFunc
 		ctx, end = context.WithDeadline(ctx, due)
@@ -132,17 +136,19 @@ func (r *reader) poll(ctx context.Context) []*event {
 }
 
 // left are the pending events, and when the first of them is due. Only the first event of a message
-// can be due.
-func (r *reader) left() (left []*event, due time.Time) {
+// can be due. alone says that these are few, and that the receiver has failed at each of them only.
+func (r *reader) left() (left []*event, due time.Time, alone bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	first := true
-	for _, chain := range chains(r.pending) {
+	first, chains := true, chains(r.pending)
+	alone = len(chains) <= mostAlone
+	for _, chain := range chains {
 		if at := chain[0].next; first || at.Before(due) {
 			first, due = false, at
 		}
+		alone = alone && !chain[0].alone.IsZero()
 	}
-	return r.pending, due
+	return r.pending, due, alone
 }
 
 // chains are the events that are not done, by message.
