@@ -10,7 +10,7 @@ type Need struct {
 	Lane     string
 	Segments int       // parts that an attempt would submit
 	Micros   int64     // its price
-	Expires  time.Time // zero for never; only for early
+	Expires  time.Time // zero for never; see early
 }
 
 // Release is when an attempt may leave, by the database's clock: not before At, and before Latest.
