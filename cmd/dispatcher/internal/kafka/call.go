@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"sync"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
 )
@@ -9,7 +10,7 @@ import (
 // call is one call of ConsumerConfig.Handle, in a goroutine of its own.
 type call struct {
 	work  batch
-	next  chan struct{} // capacity 1: the next batch may be handed over
+	next  chan struct{} // closed when the next batch may be handed over
 	ended chan struct{} // closed when Handle has returned
 	err   error         // set before ended is closed
 }
@@ -18,12 +19,7 @@ func (c *call) run(
 	ctx context.Context, handle func(ctx context.Context, jobs []decide.Job, next func()) error,
 ) {
 	defer close(c.ended)
-	c.err = handle(ctx, c.work.jobs, func() {
-		select {
-		case c.next <- struct{}{}:
-		default:
-		}
-	})
+	c.err = handle(ctx, c.work.jobs, sync.OnceFunc(func() { close(c.next) }))
 }
 
 // allowsNext waits until Handle has called next or returned, and reports whether the next batch may

@@ -55,15 +55,15 @@ type ConsumerConfig struct {
 	// Traceparent returns the trace that a fetched record belongs to, which is stored with the record;
 	// empty for none. Nil traces nothing.
 	Traceparent func(*kgo.Record) string
-	// Batch is the most records that one call of Handle gets; after a call that a rebalance ended,
-	// twice as many.
+	// Batch is the most records that one call of Handle gets; after calls that a rebalance ended,
+	// as many as they got.
 	Batch int
 	// Handle makes the jobs of one lane durable, in order, and blocks until they are. It may call next
-	// when the jobs after these may be handed over; a lane then has two calls at a time. It returns an
-	// error only when ctx has ended, or when nothing can be handled any more, which ends Run; then
-	// nothing of the batch is committed. Its ctx ends at the stop and, when it has blocked for some
-	// time, for a rebalance of the group. After that its jobs may be handed over again, here or to
-	// another process, even those that were durable already.
+	// when the jobs after these may be handed over; up to three calls of a lane then run at a time. It
+	// returns an error only when ctx has ended, or when nothing can be handled any more, which ends
+	// Run; then nothing of the batch is committed. Its ctx ends at the stop and, when it has blocked
+	// for some time, for a rebalance of the group. After that its jobs may be handed over again, here
+	// or to another process, even those that were durable already.
 	Handle func(ctx context.Context, jobs []decide.Job, next func()) error
 	// Paused reports whether a lane must not be read now. It is called before every poll.
 	Paused func(lane string) bool

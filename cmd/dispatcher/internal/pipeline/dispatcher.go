@@ -234,9 +234,9 @@ func (d *Dispatcher) retire(w *worker) {
 	}
 }
 
-// Batch is how many jobs fit one claim when nothing is in flight. Handle splits more into several
-// claims.
-func (d *Dispatcher) Batch() int { return d.slots.size() }
+// Batch is how many jobs a call of Handle should get, at most: a quarter of the slots, so that
+// messages of other calls are written, sent and settled meanwhile. Handle takes more.
+func (d *Dispatcher) Batch() int { return max(d.slots.size()/4, 1) }
 
 // Paused reports whether a lane's topics must not be read now, because too many of its messages
 // wait.

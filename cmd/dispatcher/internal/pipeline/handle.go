@@ -138,7 +138,7 @@ func (d *Dispatcher) dueShare(jobs []decide.Job) int {
 	case small:
 		return min(max(len(jobs), leastOlder), d.firstLaneSlots.size()-len(jobs))
 	}
-	return min(d.slots.size()-len(jobs), d.slots.size()/4)
+	return min(d.slots.size()-len(jobs), d.Batch())
 }
 
 // firstLane reports whether the jobs are of the lane that goes before all others.
