@@ -208,6 +208,27 @@ func TestAProcessThatSleptStoresOnTheDayThatItIs(t *testing.T) {
 	}
 }
 
+// TestAnAnalyzeOfADayReadsFewRows: 300 for each value in its statistics.
+func TestAnAnalyzeOfADayReadsFewRows(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.Fresh(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	today := ledger.DayAt(scalar[time.Time](t, db, `select clock_timestamp()`))
+	execute(t, db, `select dispatcher.make_day($1)`, today-2)
+	if missing := scalar[string](t, db, `
+		select coalesce(string_agg(distinct a.attrelid::regclass::text, ' '), '')
+		from (select p.relid
+		    from unnest('{messages,payloads,attempts}'::text[]) as whole,
+		      pg_partition_tree(('dispatcher.' || whole)::regclass) p
+		    where p.isleaf
+		    union all values ('dispatcher.ids_0'::regclass), ('dispatcher.ids_1')) as sampled
+		  join pg_attribute a on a.attrelid = sampled.relid and a.attnum > 0
+		where a.attstattarget <> 10`); missing != "" {
+		t.Errorf("large samples of %s", missing)
+	}
+}
+
 // otherDays are the partitions of other days than one that are locked by sessions which wait for a
 // lock.
 const otherDays = `

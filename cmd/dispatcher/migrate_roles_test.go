@@ -603,6 +603,7 @@ var changesOfHistory = []string{
 		dispatcher.messages execute function dispatcher.refuse_transition()`,
 	`select dispatcher.make_day(1)`,
 	`select dispatcher.copy_grants('dispatcher.messages', 'dispatcher.messages_$day')`,
+	`select dispatcher.sample_less('dispatcher.messages_$day')`,
 	`update dispatcher.days set dropping = true;
 		select dispatcher.drop_day('messages', dispatcher.day_at(now()))`,
 	`select dispatcher.drop_day('messages', dispatcher.day_at(now()) - 1)`,
@@ -799,7 +800,7 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 			dispatcher.legal_ambiguity, dispatcher.refuse_takeover, dispatcher.window_kept,
 			dispatcher.drop_references, dispatcher.drop_early_receipts,
 			dispatcher.drop_denied_receipts, dispatcher.move_receipts, dispatcher.note_reuse,
-			dispatcher.clean_payloads cascade`,
+			dispatcher.clean_payloads, dispatcher.sample_less cascade`,
 		`drop index dispatcher.operator_actions_cancelled`,
 		`alter table dispatcher.instances drop column key_id`,
 		`alter table dispatcher.days drop column counts_from`,
