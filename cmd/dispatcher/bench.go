@@ -40,8 +40,8 @@ include the status events. Database round trips, allocations, CPU, WAL and disk 
 the first message sent to the last one. Then it takes the latency from the producer to the carrier
 at half the dispatcher's throughput.
 
-With --receipts the carriers send a receipt for each message, one second after its answer, and
-the throughput is that of the messages whose receipt is stored.
+With --receipts the carriers send a receipt for each message, 0.2 seconds after its answer, and
+the throughput is counted until all are stored.
 
 With --processes several dispatchers share the work; figures are of all together, but for
 memory.

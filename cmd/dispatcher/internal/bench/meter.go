@@ -16,27 +16,19 @@ type arrival struct {
 
 func (a *arrival) delay() time.Duration { return a.at.Sub(a.produced) }
 
-// meter records when the carriers read submits, how old the messages were by then, and how the
-// number of delivered messages grows.
+// meter records when the carriers read submits, how old the messages were by then, and when all
+// receipts were taken.
 type meter struct {
 	mu        sync.Mutex
 	seen      []arrival // guarded by mu; roughly in order of arrival
-	delivered []mark    // guarded by mu; one for each change
+	delivered time.Time // guarded by mu; zero without receipts
 }
 
-// mark is how many messages were delivered at a moment.
-type mark struct {
-	count int
-	at    time.Time
-}
-
-// note records how many messages are delivered now.
-func (m *meter) note(delivered int, at time.Time) {
+// end records that all receipts have been taken.
+func (m *meter) end(at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if n := len(m.delivered); n == 0 || m.delivered[n-1].count < delivered {
-		m.delivered = append(m.delivered, mark{delivered, at})
-	}
+	m.delivered = at
 }
 
 // add records one submit. The first word of the text is the message's number, the second the time
@@ -77,25 +69,18 @@ func (m *meter) arrivals() []arrival {
 // warmUp is the part of a run that is not counted.
 const warmUp = 0.2
 
-// rate is the throughput after the warm-up: submits per second, with receipts deliveries per
-// second.
-func (m *meter) rate(receipts bool) float64 {
-	if receipts {
-		return m.deliveryRate()
-	}
+// rate is the throughput after the warm-up, in messages per second: until the last submit, with
+// receipts until all are taken.
+func (m *meter) rate() float64 {
 	seen := m.arrivals()
 	from, last := int(warmUp*float64(len(seen))), len(seen)-1
-	return float64(last-from) / seen[last].at.Sub(seen[from].at).Seconds()
-}
-
-func (m *meter) deliveryRate() float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	last := m.delivered[len(m.delivered)-1]
-	from := m.delivered[slices.IndexFunc(m.delivered, func(k mark) bool {
-		return float64(k.count) >= warmUp*float64(last.count)
-	})]
-	return float64(last.count-from.count) / last.at.Sub(from.at).Seconds()
+	end := seen[last].at
+	if !m.delivered.IsZero() {
+		end = m.delivered
+	}
+	return float64(last-from) / end.Sub(seen[from].at).Seconds()
 }
 
 // percentiles of the delays after the warm-up.

@@ -1,30 +1,27 @@
 package bench
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
 
-// TestTheRateOfReceiptsLeavesTheWarmUpOut: of 100 messages the first ten take a second and the
-// other 90 three.
-func TestTheRateOfReceiptsLeavesTheWarmUpOut(t *testing.T) {
+// TestTheRateLeavesTheWarmUpOut: of 100 messages the first twenty take two seconds, the others
+// three, and their receipts five.
+func TestTheRateLeavesTheWarmUpOut(t *testing.T) {
 	t.Parallel()
 	m, began := &meter{}, time.Now()
-	for _, k := range []struct {
-		count int
-		after time.Duration
-	}{
-		{0, 0},
-		{0, 900 * time.Millisecond},
-		{10, time.Second},
-		{40, 2 * time.Second},
-		{40, 2500 * time.Millisecond}, // nothing new
-		{100, 4 * time.Second},
-		{100, 9 * time.Second},
-	} {
-		m.note(k.count, began.Add(k.after))
+	for i := range 101 {
+		after := time.Duration(i) * 100 * time.Millisecond
+		if i > 20 {
+			after = 2*time.Second + time.Duration(i-20)*37500*time.Microsecond
+		}
+		m.add(fmt.Sprintf("%d %d text", i, began.UnixNano()), began.Add(after))
 	}
-	if got := m.rate(true); got != 30 { // from the 40th at 2 s to the last one at 4 s
+	if got := m.rate(); got < 26.6 || got > 26.7 {
 		t.Errorf("%v messages/s", got)
+	}
+	if m.end(began.Add(7 * time.Second)); m.rate() < 15.9 || m.rate() > 16.1 {
+		t.Errorf("%v messages/s with receipts", m.rate())
 	}
 }

@@ -32,7 +32,7 @@ type rig struct {
 }
 
 // receiptDelay is how long after its answer a carrier sends the receipt.
-const receiptDelay = time.Second
+const receiptDelay = 200 * time.Millisecond
 
 // newRig starts the servers; step is called with that.
 func newRig(

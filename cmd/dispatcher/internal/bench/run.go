@@ -35,7 +35,7 @@ func (r *run) throughput(ctx context.Context, self string) error {
 		return err
 	}
 	return r.measure(ctx, self, func(context.Context) error { return nil },
-		func() { r.rate = m.rate(r.rig.receipts) })
+		func() { r.rate = m.rate() })
 }
 
 // steady measures the process at an even rate. It begins once the process has sent one message:
@@ -194,16 +194,20 @@ func (r *run) await(ctx context.Context, p *process, n int) error {
 	return nil
 }
 
-// arrived reports whether the condition of await is met, and records how many messages are
-// delivered.
+// arrived reports whether the condition of await is met, and records when all receipts are taken.
 func (r *run) arrived(n int) bool {
 	m := r.rig.meter.Load()
-	if !r.rig.receipts {
-		return m.count() >= n
+	if m.count() < n {
+		return false
 	}
-	delivered := r.rig.delivered() - r.before
-	m.note(delivered, time.Now())
-	return m.count() >= n && (n < r.messages || delivered >= n)
+	if !r.rig.receipts || n < r.messages {
+		return true
+	}
+	if r.rig.delivered()-r.before < n {
+		return false
+	}
+	m.end(time.Now())
+	return true
 }
 
 // ledgerName is the name of the process's database.
