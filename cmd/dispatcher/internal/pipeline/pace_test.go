@@ -326,6 +326,43 @@ func TestWhatNoSenderComesForGoesBackInTime(t *testing.T) {
 	})
 }
 
+// TestAQueueThatIsSoonSentDoesNotMakeAChannelBusy: as long as answers come, as much may wait for a
+// sender as is usually sent in a tenth of a second.
+func TestAQueueThatIsSoonSentDoesNotMakeAChannelBusy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		channel := &timedChannel{takes: 10 * time.Millisecond}
+		w := newTestWorker(t, channel, 2)
+		put := func(n int) {
+			now := time.Now()
+			for range n {
+				w.put(&openAttempt{
+					Attempt: &decide.Attempt{}, claimed: now, latest: now.Add(time.Second),
+				})
+			}
+			synctest.Wait()
+		}
+		for range 4 * answersRecalled { // until the average is the answer time
+			put(2)
+			time.Sleep(10 * time.Millisecond)
+		}
+		put(2 + 19) // two with the senders
+		if got := w.unready(time.Now()); got != "" {
+			t.Errorf("ready %q with a queue of 95 ms", got)
+		}
+		put(1)
+		if got := w.unready(time.Now()); got != decide.Busy {
+			t.Errorf("ready %q with a queue of 100 ms", got)
+		}
+		time.Sleep(300 * time.Millisecond)
+		put(4)
+		if got := w.unready(time.Now()); got != decide.Busy {
+			t.Errorf("ready %q when no answer has come for a while", got)
+		}
+		time.Sleep(time.Second)
+	})
+}
+
 // TestAQueueWithTimeDoesNotMakeAChannelBusy: messages of a channel without narrow limits may wait
 // for their turn.
 func TestAQueueWithTimeDoesNotMakeAChannelBusy(t *testing.T) {

@@ -22,6 +22,8 @@ const (
 	// urgentWithin: an attempt that must leave within this time after its claim is urgent, because it
 	// may become late while it waits for a sender.
 	urgentWithin = 2 * time.Second
+	// longestUrgentWait is how long an urgent attempt should wait for a sender, at most.
+	longestUrgentWait = 100 * time.Millisecond
 )
 
 // worker sends what has been claimed for one channel, each attempt at its release time. The feeder
@@ -94,12 +96,23 @@ func (w *worker) unready(now time.Time) string {
 	case !ok:
 		return why
 	case !w.heartbeat.alive(now), w.late.active(now),
-		w.sending.Load() >= w.concurrency && w.waitingUrgent.Load() >= w.concurrency:
+		w.sending.Load() >= w.concurrency && w.waitingUrgent.Load() >= w.urgentQueue(now):
 		return decide.Busy
 	case why == provider.Probing:
 		return why
 	}
 	return ""
+}
+
+// urgentQueue is how many urgent attempts may wait for a sender: as many as there are senders, or
+// what these usually send within longestUrgentWait, as long as answers come.
+func (w *worker) urgentQueue(now time.Time) int32 {
+	lastAnswer := w.began.Add(time.Duration(w.lately.last.Load()))
+	if w.load.untried() || now.Sub(lastAnswer) > longestUrgentWait {
+		return w.concurrency
+	}
+	rounds := longestUrgentWait / max(w.load.usualTime(), quickestAnswer)
+	return w.concurrency * max(int32(rounds), 1) //nolint:gosec // At most a hundred.
 }
 
 // paused reports whether a pause that the provider asked for is in force.
