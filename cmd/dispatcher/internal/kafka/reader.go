@@ -103,8 +103,8 @@ func (r *reader) waitWhilePaused(ctx context.Context) bool {
 }
 
 // handleNext polls and hands the records to Handle. While full batches are buffered, it hands over
-// the next one as soon as the one before allows that, so that up to maxCalls are in work. It returns
-// with the rebalance lock held and nothing in work.
+// the next one as soon as the one before allows that, so that up to maxCalls are in work. It
+// returns with the rebalance lock held and nothing in work.
 func (r *reader) handleNext(ctx context.Context) error {
 	handling, end := context.WithCancel(ctx)
 	defer end()
