@@ -75,7 +75,7 @@ type Settings struct {
 	Region                  string `split_words:"true" default:"default" desc:"region of this instance"`
 
 	MaxUnsettled    int           `split_words:"true" default:"2000" desc:"most messages in flight in one process; if it is killed, this many can become unknown"`
-	Batch           int           `split_words:"true" default:"500" desc:"most new messages in one claim, which takes no more than a quarter of DISPATCHER_MAX_UNSETTLED"`
+	Batch           int           `split_words:"true" default:"500" desc:"most new messages in one claim, which takes no more than about a quarter of DISPATCHER_MAX_UNSETTLED"`
 	SendTimeout     time.Duration `split_words:"true" default:"10s" desc:"how long a submit waits for its answer before it is unknown"`
 	ShutdownTimeout time.Duration `split_words:"true" default:"30s" desc:"how long a stop waits for answers"`
 	DeadAfter       time.Duration `split_words:"true" default:"6s" desc:"age of the last heartbeat at which an instance counts as dead, at least 3s and above DISPATCHER_STATE_INTERVAL; heartbeats come every second"`

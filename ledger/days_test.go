@@ -224,7 +224,7 @@ func TestAnAnalyzeOfADayReadsFewRows(t *testing.T) {
 		    where p.isleaf
 		    union all values ('dispatcher.ids_0'::regclass), ('dispatcher.ids_1')) as sampled
 		  join pg_attribute a on a.attrelid = sampled.relid and a.attnum > 0
-		where a.attstattarget <> 10`); missing != "" {
+		where a.attstattarget is distinct from 10`); missing != "" {
 		t.Errorf("large samples of %s", missing)
 	}
 }
@@ -305,3 +305,47 @@ func TestHotStatementsLockTheDayOfTheirMessagesAlone(t *testing.T) {
 
 // errEnough ends a claim that a test does not need any more.
 var errEnough = errors.New("enough")
+
+// TestDueMessagesOfSeveralDaysLockNoOtherDay, and come in the order in which they are due.
+func TestDueMessagesOfSeveralDaysLockNoOtherDay(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.Fresh(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	today := ledger.DayAt(scalar[time.Time](t, db, `select clock_timestamp()`))
+	execute(t, db, `select dispatcher.make_day(d) from generate_series($1::int - 4, $1::int) d`, today)
+	execute(t, db, `
+		with due as (
+		  insert into dispatcher.messages (seq, id, lane, state, next_at)
+		  select dispatcher.first_of($1::int - 4 * (i % 2)) + i, 'm' || i, 'bulk', 'waiting',
+		    now() - i * interval '1 s' from generate_series(1, 6) i returning seq)
+		insert into dispatcher.payloads (seq, digest, envelope) select seq, seq, '{}' from due`, today)
+	tx, err := db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids, other string
+	if err := tx.QueryRow(t.Context(), `
+		select string_agg((d.message).id || ' ' || convert_from(d.envelope, 'UTF8'), ' ')
+		from dispatcher.due_messages(10, '{}', '{bulk}', '{}') d`).Scan(&ids); err != nil {
+		t.Fatal(err)
+	}
+	if want := "m6 {} m5 {} m4 {} m3 {} m2 {} m1 {}"; ids != want {
+		t.Errorf("it picks up %s, want %s", ids, want)
+	}
+	suffix := func(day ledger.Day) string { return strings.ReplaceAll(day.String(), "-", "") }
+	if err := tx.QueryRow(t.Context(), `
+		select coalesce(string_agg(distinct c.relname, ' '), '')
+		from pg_locks k join pg_class c on c.oid = k.relation
+		where k.pid = pg_backend_pid() and c.relkind = 'r'
+		  and c.relname ~ '^(messages|payloads|attempts)_' and right(c.relname, 8) not in ($1, $2)`,
+		suffix(today), suffix(today-4)).Scan(&other); err != nil {
+		t.Fatal(err)
+	}
+	if other != "" {
+		t.Errorf("it locks %s", other)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -102,7 +102,7 @@ measure() {
   "${@:4}" >"$folder/feed.log" 2>&1 &
   local feeder=$!
   rate=$(python3 - "$status" "$admin" "$count" "$n" <<'PY'
-import json, re, sys, time, urllib.request
+import re, sys, time, urllib.request
 status, admin, count, n = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 
 def read(url):
@@ -112,8 +112,8 @@ def submitted():
     return sum(map(int, re.findall(r'"submitted": *(\d+)', read(status + "/status.json"))))
 
 def delivered():
-    line = r'^dispatcher_receive_closed_total.*delivered.* (\d+)$'
-    return sum(map(int, re.findall(line, read(admin + "/metrics"), re.M)))
+    line = r'^dispatcher_receive_closed_total.*delivered.* (\S+)$'
+    return sum(map(float, re.findall(line, read(admin + "/metrics"), re.M)))
 
 counter = submitted if count == "submitted" else delivered
 began, moved, last = None, time.monotonic(), 0

@@ -19,11 +19,13 @@ end
 $$;
 revoke execute on function dispatcher.sample_less from public;
 
-select dispatcher.sample_less(p.relid)
-from (values ('dispatcher.messages'), ('dispatcher.payloads'), ('dispatcher.attempts'))
-  as whole (name),
-  pg_partition_tree(whole.name::regclass) as p
-where p.isleaf;
+-- Past days hardly change, and are not analysed again. The lock keeps a process of the build before
+-- from making a day meanwhile.
+select pg_advisory_xact_lock(hashtext('dispatcher.make_day'));
+select dispatcher.sample_less(format('dispatcher.%s_%s', whole,
+  to_char(date '1970-01-01' + d.day, 'YYYYMMDD'))::regclass)
+from dispatcher.days d, unnest('{messages,payloads,attempts}'::text[]) as whole
+where d.day >= dispatcher.day_at(now());
 select dispatcher.sample_less('dispatcher.ids_0'), dispatcher.sample_less('dispatcher.ids_1');
 
 -- make_day creates the partitions of a day, unless they exist. It creates tables and attaches them,

@@ -22,14 +22,16 @@ func (c *call) run(
 	c.err = handle(ctx, c.work.jobs, sync.OnceFunc(func() { close(c.next) }))
 }
 
-// allowsNext waits until Handle has called next or returned, and reports whether the next batch may
-// be handed over.
-func (c *call) allowsNext() bool {
+// allowsNext waits until Handle has called next or returned, or the first call has returned. It
+// reports whether the next batch may be handed over.
+func (c *call) allowsNext(first *call) bool {
 	select {
 	case <-c.next:
 		return true
 	case <-c.ended:
 		return c.err == nil
+	case <-first.ended:
+		return false
 	}
 }
 

@@ -219,3 +219,29 @@ func TestAnErrorOfTheSecondBatchEndsTheProcess(t *testing.T) {
 	}
 	awaitCommitted(t, c, "sms.one", 100)
 }
+
+// TestABatchIsCommittedWhileTheNextOneWaits, for example for slots.
+func TestABatchIsCommittedWhileTheNextOneWaits(t *testing.T) {
+	t.Parallel()
+	c, o := cluster(t, kfake.SeedTopics(1, one)), newOverlapping()
+	o.watchCommits(c)
+	cfg := ofOne(c, o)
+	waits, committed := make(chan struct{}), make(chan struct{})
+	cfg.Handle = func(ctx context.Context, jobs []decide.Job, next func()) error {
+		switch jobs[0].Origin.Offset {
+		case 0:
+			next()
+			<-waits
+		case 100:
+			close(waits)
+			<-committed
+		}
+		return o.Handle(ctx, jobs, next)
+	}
+	produce(t, c, one, 1000)
+	runConsumer(t, cfg)
+	awaitCommitted(t, c, "sms.one", 100)
+	close(committed)
+	o.await(t, 1000)
+	awaitCommitted(t, c, "sms.one", 1000)
+}

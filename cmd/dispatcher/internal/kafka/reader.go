@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -113,7 +114,7 @@ func (r *reader) handleNext(ctx context.Context) error {
 	if ctx.Err() != nil || len(work.jobs) == 0 {
 		return ctx.Err()
 	}
-	for calls := []*call{r.handOver(handling, work)}; len(calls) > 0; calls = calls[1:] {
+	for calls := []*call{r.handOver(handling, work)}; len(calls) > 0; {
 		calls = r.handOverMore(handling, calls)
 		if err := calls[0].result(); err != nil {
 			rebalance := ctx.Err() == nil && handling.Err() != nil // it ended Handle
@@ -125,17 +126,20 @@ func (r *reader) handleNext(ctx context.Context) error {
 			return nil
 		}
 		r.client.MarkCommitRecords(calls[0].work.last...)
+		calls = slices.Delete(calls, 0, 1)
 	}
 	r.keep(batch{})
 	return nil
 }
 
-// handOverMore hands over full batches, each when the call before it allows that. None follows what
-// ended calls have left, so that they never leave more than maxCalls batches.
+// handOverMore hands over full batches, each when the call before it allows that, until the first
+// call has returned. None follows what ended calls have left, so that they never leave more than
+// maxCalls batches.
 func (r *reader) handOverMore(ctx context.Context, calls []*call) []*call {
 	for len(calls) < maxCalls {
 		last := calls[len(calls)-1]
-		if len(last.work.jobs) > r.cfg.Batch || !last.allowsNext() || !r.hasBatch(ctx) {
+		if len(last.work.jobs) > r.cfg.Batch || !last.allowsNext(calls[0]) ||
+			!r.hasBatch(ctx) {
 			break
 		}
 		work := r.read(dontWait)

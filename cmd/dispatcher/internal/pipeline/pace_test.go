@@ -327,34 +327,37 @@ func TestWhatNoSenderComesForGoesBackInTime(t *testing.T) {
 }
 
 // TestAQueueThatIsSoonSentDoesNotMakeAChannelBusy: as long as answers come, as much may wait for a
-// sender as is usually sent in a tenth of a second.
+// sender as leaves in time.
 func TestAQueueThatIsSoonSentDoesNotMakeAChannelBusy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		channel := &timedChannel{takes: 10 * time.Millisecond}
+		channel := &timedChannel{takes: 2500 * time.Microsecond}
 		w := newTestWorker(t, channel, 2)
 		put := func(n int) {
 			now := time.Now()
 			for range n {
 				w.put(&openAttempt{
-					Attempt: &decide.Attempt{}, claimed: now, latest: now.Add(time.Second),
+					Attempt: &decide.Attempt{}, claimed: now, latest: now.Add(30 * time.Millisecond),
 				})
 			}
 			synctest.Wait()
 		}
-		for range 4 * answersRecalled { // until the average is the answer time
+		for range 8 * answersRecalled { // until the average is the answer time
 			put(2)
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(channel.takes)
 		}
 		put(2 + 19) // two with the senders
 		if got := w.unready(time.Now()); got != "" {
-			t.Errorf("ready %q with a queue of 95 ms", got)
+			t.Errorf("ready %q with a queue of 24 ms", got)
 		}
 		put(1)
 		if got := w.unready(time.Now()); got != decide.Busy {
-			t.Errorf("ready %q with a queue of 100 ms", got)
+			t.Errorf("ready %q with a queue of 25 ms", got)
 		}
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(200 * time.Millisecond)
+		if codes := w.codes(); len(codes) != 1 || codes[""] == 0 {
+			t.Errorf("got returned codes %v", codes)
+		}
 		put(4)
 		if got := w.unready(time.Now()); got != decide.Busy {
 			t.Errorf("ready %q when no answer has come for a while", got)

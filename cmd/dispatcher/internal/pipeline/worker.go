@@ -22,8 +22,9 @@ const (
 	// urgentWithin: an attempt that must leave within this time after its claim is urgent, because it
 	// may become late while it waits for a sender.
 	urgentWithin = 2 * time.Second
-	// longestUrgentWait is how long an urgent attempt should wait for a sender, at most.
-	longestUrgentWait = 100 * time.Millisecond
+	// longestUrgentWait is how long an urgent attempt should wait for a sender, at most. Under a limit
+	// of a second it may leave up to 30 ms after its release time, see package admission.
+	longestUrgentWait = 25 * time.Millisecond
 )
 
 // worker sends what has been claimed for one channel, each attempt at its release time. The feeder
@@ -105,10 +106,10 @@ func (w *worker) unready(now time.Time) string {
 }
 
 // urgentQueue is how many urgent attempts may wait for a sender: as many as there are senders, or
-// what these usually send within longestUrgentWait, as long as answers come.
+// if answers come, what is usually sent within longestUrgentWait.
 func (w *worker) urgentQueue(now time.Time) int32 {
 	lastAnswer := w.began.Add(time.Duration(w.lately.last.Load()))
-	if w.load.untried() || now.Sub(lastAnswer) > longestUrgentWait {
+	if w.load.untried() || now.Sub(lastAnswer) > quietAfter {
 		return w.concurrency
 	}
 	rounds := longestUrgentWait / max(w.load.usualTime(), quickestAnswer)
