@@ -80,9 +80,7 @@ begin
     return query select * from dispatcher.lock_due(picked);
     return;
   end if;
-  return query -- the order costs time for each message
-    select d.* from dispatcher.lock_due(picked) d
-    join unnest(picked) with ordinality as u(seq, nr) on u.seq = (d.message).seq
-    order by u.nr;
+  return query
+    select d.* from dispatcher.lock_due(picked) d order by array_position(picked, (d.message).seq);
 end
 $$;

@@ -43,6 +43,7 @@ type Routing struct {
 	index     *scopeIndex // of all limits; nil until Prepare
 	countries countryUse  // unknown until Prepare
 	portions  []float64   // by channel, adding up to 1, see Portions; nil until Prepare
+	slides    bool        // see SlidesBySecond; false until Prepare
 }
 
 // Channel is a channel of the document together with what its adapter says about it.
@@ -132,6 +133,7 @@ func (r *Routing) Prepare() {
 	r.index = newScopeIndex(r)
 	r.countries = r.lookForCountries()
 	r.portions = portionsOf(r)
+	r.slides = r.anySlides()
 	r.Routes = slices.Clone(r.Routes)
 	for i := range r.Routes {
 		route := &r.Routes[i]
@@ -144,6 +146,17 @@ func (r *Routing) Prepare() {
 		}
 		route.matcher = selector.NewMatcher(labels)
 	}
+}
+
+// SlidesBySecond reports whether some limit is a sliding one of a second.
+func (r *Routing) SlidesBySecond() bool { return r.slides }
+
+func (r *Routing) anySlides() bool {
+	slides := func(l admission.Limit) bool { return l.Sliding && l.Window == admission.Second }
+	return slices.ContainsFunc(r.Limits, slides) ||
+		slices.ContainsFunc(r.Channels, func(c Channel) bool {
+			return slices.ContainsFunc(c.Limits, slides)
+		})
 }
 
 // scopeIndex finds limits by what they count.

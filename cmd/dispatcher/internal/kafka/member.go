@@ -64,10 +64,10 @@ func (r *reader) close() {
 	}
 	ctx, stop := context.WithTimeout(context.Background(), 2*shutdownTimeout)
 	defer stop()
-	memberID, _ := r.client.GroupMetadata()
 	r.client.AllowRebalance()
 	err := r.client.LeaveGroupContext(ctx)
-	if err == nil && memberID != "" {
+	// Only now: a join that was under way has brought the id.
+	if memberID, _ := r.client.GroupMetadata(); err == nil && memberID != "" {
 		err = r.leave(ctx, memberID)
 	}
 	if _, away := r.cfg.Outages.Since(OutageName); err != nil && !away {

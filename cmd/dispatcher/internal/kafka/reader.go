@@ -18,7 +18,7 @@ import (
 
 const (
 	// maxCalls is how many calls of Handle a lane has at a time, at most. With a disk that takes ten
-	// milliseconds for a commit, three carry a tenth more than two; a fourth would find no slots.
+	// milliseconds for a commit, three carry a tenth more than two, and four no more than three.
 	maxCalls = 3
 	// pauseCheck is how often a paused lane asks whether it may be read again.
 	pauseCheck = 100 * time.Millisecond
@@ -133,8 +133,8 @@ func (r *reader) handleNext(ctx context.Context) error {
 }
 
 // handOverMore hands over full batches, each when the call before it allows that, until the first
-// call has returned. None follows what ended calls have left, so that they never leave more than
-// maxCalls batches.
+// call has returned. None follows a call that got the records of ended calls. So those never become
+// more than maxCalls batches.
 func (r *reader) handOverMore(ctx context.Context, calls []*call) []*call {
 	for len(calls) < maxCalls {
 		last := calls[len(calls)-1]

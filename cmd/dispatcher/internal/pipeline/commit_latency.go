@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
 // Bounds of the commit latency, and how long it is remembered.
@@ -14,6 +15,9 @@ const (
 	// attempt that leaves late by up to leastLatency is still in its window, so shorter latencies
 	// count as 0.
 	leastLatency = 50 * time.Millisecond
+	// leastSliding is the same under a sliding limit of a second: there an attempt may leave late by
+	// 30 ms, and half of that is kept for its way to a sender.
+	leastSliding = 15 * time.Millisecond
 	// claimMemory is how long a claim counts. If none is that recent, the newest one counts for
 	// slowMemory times its own duration. With a slow database claims are rare, and attempts of a claim
 	// that assumed no latency would be late.
@@ -48,8 +52,9 @@ func (l *commitLatency) took(d time.Duration, now time.Time) {
 	l.next = (l.next + 1) % len(l.writes)
 }
 
-// get is the commit latency for a claim that begins now; 0 when no claim is recent enough.
-func (l *commitLatency) get(now time.Time) time.Duration {
+// get is the commit latency for a claim that begins now; 0 when it is below least, and when no claim
+// is recent enough.
+func (l *commitLatency) get(now time.Time, least time.Duration) time.Duration {
 	var room [len(l.writes)]time.Duration
 	known := room[:0]
 	for _, w := range l.writes {
@@ -61,7 +66,7 @@ func (l *commitLatency) get(now time.Time) time.Duration {
 		now.Sub(newest.at) <= slowMemory*newest.took {
 		known = append(known, newest.took)
 	}
-	if slow := slowest(known); slow >= leastLatency {
+	if slow := slowest(known); slow >= least {
 		return slow
 	}
 	return 0
@@ -103,12 +108,21 @@ func (l *commitLatencies) took(lane string, d time.Duration, now time.Time) {
 	l.of[lane].took(d, now)
 }
 
-// get is the commit latency for a claim of a lane that begins now.
-func (l *commitLatencies) get(lane string, now time.Time) time.Duration {
+// get is the commit latency for a claim of a lane that begins now; 0 when it is below least.
+func (l *commitLatencies) get(lane string, now time.Time, least time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if known := l.of[lane]; known != nil {
-		return known.get(now)
+		return known.get(now, least)
 	}
 	return 0
+}
+
+// leastLatencyOf is the commit latency from which on release times of a routing take it into
+// account.
+func leastLatencyOf(r *decide.Routing) time.Duration {
+	if r.SlidesBySecond() {
+		return leastSliding
+	}
+	return leastLatency
 }

@@ -43,10 +43,10 @@ func TestCommitLatencyIsTheSlowestRecentClaimThatIsNoOutlier(t *testing.T) {
 		for _, took := range test.took {
 			l.took(millis(took), noon)
 		}
-		if got := l.get(noon.Add(claimMemory)); got != millis(test.want) {
+		if got := l.get(noon.Add(claimMemory), leastLatency); got != millis(test.want) {
 			t.Errorf("%s: commit latency %s, want %s", name, got, millis(test.want))
 		}
-		if got := l.get(noon.Add(slowMemory*admission.MaxCommitLatency + 1)); got != 0 {
+		if got := l.get(noon.Add(slowMemory*admission.MaxCommitLatency+1), leastLatency); got != 0 {
 			t.Errorf("%s: got commit latency %s after a long time without claims", name, got)
 		}
 	}
@@ -61,7 +61,7 @@ func TestEachClaimIsForgottenByItself(t *testing.T) {
 		claimMemory: 400, claimMemory + 1: 100,
 		claimMemory + time.Second: 100, claimMemory + time.Second + 1: 0,
 	} {
-		if got := l.get(noon.Add(after)); got != millis(want) {
+		if got := l.get(noon.Add(after), leastLatency); got != millis(want) {
 			t.Errorf("commit latency %s after %s, want %s", got, after, millis(want))
 		}
 	}
@@ -76,7 +76,7 @@ func TestASlowClaimCountsForLonger(t *testing.T) {
 		claimMemory + 1:           1500,
 		slowMemory * millis(1500): 1500, slowMemory*millis(1500) + 1: 0,
 	} {
-		if got := l.get(noon.Add(after)); got != millis(want) {
+		if got := l.get(noon.Add(after), leastLatency); got != millis(want) {
 			t.Errorf("commit latency %s after %s, want %s", got, after, millis(want))
 		}
 	}
@@ -89,7 +89,7 @@ func TestAQuickClaimReplacesASlowOne(t *testing.T) {
 	var l commitLatency
 	l.took(millis(5000), noon)
 	l.took(millis(5), noon.Add(15*time.Second))
-	if got := l.get(noon.Add(30 * time.Second)); got != 0 {
+	if got := l.get(noon.Add(30*time.Second), leastLatency); got != 0 {
 		t.Errorf("commit latency %s", got)
 	}
 }
@@ -102,7 +102,7 @@ func TestAClaimThatTookLessThanNoTimeCountsAsNone(t *testing.T) {
 	for i := range 8 {
 		l.took(-millis(i+1), noon)
 	}
-	if got := l.get(noon); got != 0 {
+	if got := l.get(noon, leastLatency); got != 0 {
 		t.Errorf("commit latency %s", got)
 	}
 }
@@ -115,7 +115,7 @@ func TestEachLaneHasItsCommitLatency(t *testing.T) {
 		l.took("otp", millis(5), noon)
 	}
 	for lane, want := range map[string]int{"bulk": 300, "otp": 0, "": 0} {
-		if got := l.get(lane, noon); got != millis(want) {
+		if got := l.get(lane, noon, leastLatency); got != millis(want) {
 			t.Errorf("commit latency %s of lane %q, want %s", got, lane, millis(want))
 		}
 	}

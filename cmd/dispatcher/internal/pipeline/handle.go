@@ -211,9 +211,9 @@ func (d *Dispatcher) claim(ctx context.Context, c *claim) (err error) {
 	defer cancel()
 	began, lane := time.Now(), laneOf(c.plan.Jobs)
 	snapshot := &decide.Snapshot{
-		Unready: c.unready, CommitLatency: d.commitLatencies.get(lane, began),
-		Worker:    admission.Worker{ID: d.cfg.Ledger.Instances.ID(), Region: d.cfg.Region},
-		Instances: d.instances.Load(), ReceiptsSince: d.heartbeat.receiptsSince(),
+		CommitLatency: d.commitLatencies.get(lane, began, leastLatencyOf(c.plan.Routing)),
+		Worker:        admission.Worker{ID: d.cfg.Ledger.Instances.ID(), Region: d.cfg.Region},
+		Instances:     d.instances.Load(), ReceiptsSince: d.heartbeat.receiptsSince(),
 	}
 	ctx, span := d.traceClaim(ctx, c)
 	defer func() { span.End(err) }()
@@ -228,6 +228,7 @@ func (d *Dispatcher) claim(ctx context.Context, c *claim) (err error) {
 	read := d.clock.here(seen.Now) // when the database read its clock
 	snapshot.Answers = d.answers.known()
 	d.deciding.Lock()
+	snapshot.Unready = d.unready(c.plan.Routing)
 	snapshot.Rooms, _ = d.rooms(c.plan.Routing)
 	decided, err := decide.Batch(c.plan, seen, snapshot)
 	if err == nil {

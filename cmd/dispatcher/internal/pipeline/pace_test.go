@@ -331,28 +331,28 @@ func TestWhatNoSenderComesForGoesBackInTime(t *testing.T) {
 func TestAQueueThatIsSoonSentDoesNotMakeAChannelBusy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		channel := &timedChannel{takes: 2500 * time.Microsecond}
+		channel := &timedChannel{takes: time.Millisecond}
 		w := newTestWorker(t, channel, 2)
 		put := func(n int) {
 			now := time.Now()
 			for range n {
 				w.put(&openAttempt{
-					Attempt: &decide.Attempt{}, claimed: now, latest: now.Add(30 * time.Millisecond),
+					Attempt: &decide.Attempt{}, claimed: now, latest: now.Add(spareTime + time.Millisecond),
 				})
 			}
 			synctest.Wait()
 		}
-		for range 8 * answersRecalled { // until the average is the answer time
+		for range 16 * answersRecalled { // until the average is the answer time
 			put(2)
 			time.Sleep(channel.takes)
 		}
 		put(2 + 19) // two with the senders
 		if got := w.unready(time.Now()); got != "" {
-			t.Errorf("ready %q with a queue of 24 ms", got)
+			t.Errorf("ready %q with a queue of 9.5 ms", got)
 		}
 		put(1)
 		if got := w.unready(time.Now()); got != decide.Busy {
-			t.Errorf("ready %q with a queue of 25 ms", got)
+			t.Errorf("ready %q with a queue of 10 ms", got)
 		}
 		time.Sleep(200 * time.Millisecond)
 		if codes := w.codes(); len(codes) != 1 || codes[""] == 0 {

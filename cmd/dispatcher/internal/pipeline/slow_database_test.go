@@ -241,3 +241,34 @@ func TestPoliciesDivideByWhatTheFleetGranted(t *testing.T) {
 		}
 	}
 }
+
+// TestASlidingLimitSendsThoughCommitsTakeLongerThanAnAttemptHas: under a sliding limit of a second
+// an attempt must leave within 30 ms of its release time.
+func TestASlidingLimitSendsThoughCommitsTakeLongerThanAnAttemptHas(t *testing.T) {
+	t.Parallel()
+	p := setup(t, onlyA)
+	p.limitTo(t, []admission.Limit{
+		{Window: admission.Second, Max: 100, Sliding: true, Burst: 10},
+	}, &timedChannel{})
+	for _, sql := range []string{
+		`create function dispatcher.doze() returns trigger language plpgsql as 'begin perform ` +
+			`pg_sleep(0.035); return null; end'`,
+		`create trigger doze after update on dispatcher.limits for each statement execute ` +
+			`function dispatcher.doze()`,
+	} {
+		if _, err := p.sql.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 5 {
+		if err := p.Handle(t.Context(), jobsNamed(string(rune('a'+i)), 2), nil); err != nil {
+			t.Fatal(err)
+		}
+		p.eventually(t, `select 'accepted', count(*) from audit.attempts where outcome = 'accepted'`,
+			map[string]int64{"accepted": int64(2 * (i + 1))})
+	}
+	if late := p.counts(t, `select 'late', count(*) from dispatcher.attempts where provider_code `+
+		`= 'late'`)["late"]; late > 8 {
+		t.Errorf("%d attempts of 10 messages were late", late)
+	}
+}

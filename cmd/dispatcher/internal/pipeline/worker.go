@@ -22,9 +22,9 @@ const (
 	// urgentWithin: an attempt that must leave within this time after its claim is urgent, because it
 	// may become late while it waits for a sender.
 	urgentWithin = 2 * time.Second
-	// longestUrgentWait is how long an urgent attempt should wait for a sender, at most. Under a limit
-	// of a second it may leave up to 30 ms after its release time, see package admission.
-	longestUrgentWait = 25 * time.Millisecond
+	// longestUrgentWait is how long an urgent attempt should wait for a sender, at most. That much
+	// time it has for certain, see spread.
+	longestUrgentWait = spareTime
 )
 
 // worker sends what has been claimed for one channel, each attempt at its release time. The feeder
@@ -113,7 +113,7 @@ func (w *worker) urgentQueue(now time.Time) int32 {
 		return w.concurrency
 	}
 	rounds := longestUrgentWait / max(w.load.usualTime(), quickestAnswer)
-	return w.concurrency * max(int32(rounds), 1) //nolint:gosec // At most a hundred.
+	return w.concurrency * max(int32(rounds), 1) //nolint:gosec // At most ten.
 }
 
 // paused reports whether a pause that the provider asked for is in force.
