@@ -52,8 +52,8 @@ func (l *commitLatency) took(d time.Duration, now time.Time) {
 	l.next = (l.next + 1) % len(l.writes)
 }
 
-// get is the commit latency for a claim that begins now; 0 when it is below least, and when no claim
-// is recent enough.
+// get is the commit latency for a claim that begins now. It is 0 below least, and when no claim is
+// recent enough.
 func (l *commitLatency) get(now time.Time, least time.Duration) time.Duration {
 	var room [len(l.writes)]time.Duration
 	known := room[:0]
