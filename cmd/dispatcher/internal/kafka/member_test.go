@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/kafka"
@@ -161,6 +162,29 @@ func TestAStopInOrderGivesThePartitionsToOthersAtOnce(t *testing.T) {
 	p.stop(t)
 	if now := awaitAssigned(t, admin, "otp", 1); now["stays"] == nil {
 		t.Errorf("got %v", now)
+	}
+}
+
+// TestAProcessThatStopsWhileItJoinsLeaves: it learns its member id only from the answer.
+func TestAProcessThatStopsWhileItJoinsLeaves(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	joins, answer := make(chan struct{}), make(chan struct{})
+	c.ControlKey(int16(kmsg.JoinGroup), func(kmsg.Request) (kmsg.Response, error, bool) {
+		close(joins)
+		c.SleepControl(func() { <-answer })
+		return nil, nil, false
+	})
+	cfg, _ := member(c, newStore(), "leaves")
+	cfg.Lanes = lanes[:1]
+	p := runConsumer(t, cfg)
+	<-joins
+	p.cancel()
+	time.Sleep(100 * time.Millisecond) // meanwhile it begins to leave
+	close(answer)
+	p.stop(t)
+	if now := assigned(t, kadm.NewClient(client(t, c)), "otp"); len(now) > 0 {
+		t.Errorf("the group still has %v", now)
 	}
 }
 
