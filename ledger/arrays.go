@@ -1,52 +1,111 @@
 package ledger
 
 import (
+	"bytes"
+	"encoding/binary"
+	"reflect"
 	"slices"
 
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// array is a parameter that is an array without NULLs. pgx puts each element of a []string, an
-// []int64 or a [][]byte into an interface, which allocates it, and finds the elements of a [][]byte
-// by reflection. An array hands out pointers to its elements, of types that pgx asks for their
-// values.
-type array[T any] []T
-
-var _ pgtype.ArrayGetter = array[text]{}
-
-// Dimensions implements pgtype.ArrayGetter.
-func (a array[T]) Dimensions() []pgtype.ArrayDimension {
-	if a == nil {
-		return nil
+// flatArrays makes pgx write slices of the usual types as arrays in one piece. By itself it puts
+// each element into an interface, which allocates it, finds the elements of a [][]byte by
+// reflection, and lets the message grow element by element, which copies it again and again.
+func flatArrays(types *pgtype.Map) {
+	for _, name := range []string{"_text", "_bytea", "_int8", "_int4", "_int2", "_bool"} {
+		t, _ := types.TypeForName(name)
+		codec := flatCodec{t.Codec.(*pgtype.ArrayCodec)}
+		types.RegisterType(&pgtype.Type{Name: name, OID: t.OID, Codec: codec})
 	}
-	return []pgtype.ArrayDimension{{Length: int32(len(a)), LowerBound: 1}} //nolint:gosec // A batch.
 }
 
-// Index implements pgtype.ArrayGetter.
-func (a array[T]) Index(i int) any { return &a[i] }
+// flatCodec is the codec of an array type.
+type flatCodec struct{ *pgtype.ArrayCodec }
 
-// IndexType implements pgtype.ArrayGetter.
-func (a array[T]) IndexType() any { return new(T) }
-
-// text, number and octets are elements of arrays.
-type (
-	text   string
-	number int64
-	octets []byte
-)
-
-// TextValue implements pgtype.TextValuer.
-func (t *text) TextValue() (pgtype.Text, error) {
-	return pgtype.Text{String: string(*t), Valid: true}, nil
+// PlanEncode implements pgtype.Codec. What is no slice of the type of the elements is left to pgx.
+func (c flatCodec) PlanEncode(
+	types *pgtype.Map, oid uint32, format int16, value any,
+) pgtype.EncodePlan {
+	if plan, ok := flatPlans[reflect.TypeOf(value)]; ok &&
+		plan.element() == c.ElementType.OID && format == pgtype.BinaryFormatCode {
+		return plan
+	}
+	return c.ArrayCodec.PlanEncode(types, oid, format, value)
 }
 
-// Int64Value implements pgtype.Int64Valuer.
-func (n *number) Int64Value() (pgtype.Int8, error) {
-	return pgtype.Int8{Int64: int64(*n), Valid: true}, nil
+// flatPlans are the plans by the type of the slice.
+var flatPlans = map[reflect.Type]interface {
+	pgtype.EncodePlan
+	element() uint32
+}{
+	reflect.TypeFor[[]string](): flatPlan[string]{
+		pgtype.TextOID, func(s string) int { return len(s) },
+		func(to []byte, s string) []byte { return append(to, s...) },
+	},
+	reflect.TypeFor[[][]byte](): flatPlan[[]byte]{
+		pgtype.ByteaOID, func(b []byte) int {
+			if b == nil {
+				return -1
+			}
+			return len(b)
+		},
+		func(to, b []byte) []byte { return append(to, b...) },
+	},
+	reflect.TypeFor[[]int64](): flatPlan[int64]{
+		pgtype.Int8OID, func(int64) int { return 8 },
+		func(to []byte, n int64) []byte { return binary.BigEndian.AppendUint64(to, uint64(n)) },
+	},
+	reflect.TypeFor[[]int32](): flatPlan[int32]{
+		pgtype.Int4OID, func(int32) int { return 4 },
+		func(to []byte, n int32) []byte { return binary.BigEndian.AppendUint32(to, uint32(n)) },
+	},
+	reflect.TypeFor[[]int16](): flatPlan[int16]{
+		pgtype.Int2OID, func(int16) int { return 2 },
+		func(to []byte, n int16) []byte { return binary.BigEndian.AppendUint16(to, uint16(n)) },
+	},
+	reflect.TypeFor[[]bool](): flatPlan[bool]{
+		pgtype.BoolOID, func(bool) int { return 1 },
+		func(to []byte, is bool) []byte {
+			if is {
+				return append(to, 1)
+			}
+			return append(to, 0)
+		},
+	},
 }
 
-// BytesValue implements pgtype.BytesValuer.
-func (o *octets) BytesValue() ([]byte, error) { return *o, nil }
+// flatPlan writes a []T. size is that of an element in bytes, -1 for NULL.
+type flatPlan[T any] struct {
+	oid    uint32 // of the elements
+	size   func(T) int
+	append func(to []byte, element T) []byte
+}
+
+func (p flatPlan[T]) element() uint32 { return p.oid }
+
+// Encode implements pgtype.EncodePlan. The format is that of array_send in PostgreSQL: the number
+// of dimensions, no flags, the type of the elements, the length and the first index; then each
+// element after its size. A nil slice is NULL.
+func (p flatPlan[T]) Encode(value any, buf []byte) ([]byte, error) {
+	list := value.([]T)
+	if list == nil {
+		return nil, nil
+	}
+	room := 20 + 4*len(list)
+	for _, element := range list {
+		room += max(p.size(element), 0)
+	}
+	buf = slices.Grow(buf, room)
+	for _, n := range []uint32{1, 0, p.oid, uint32(len(list)), 1} {
+		buf = binary.BigEndian.AppendUint32(buf, n)
+	}
+	for _, element := range list {
+		buf = binary.BigEndian.AppendUint32(buf, uint32(p.size(element)))
+		buf = p.append(buf, element)
+	}
+	return buf, nil
+}
 
 // pieces reads an array of bytea. It copies the elements of all rows into shared blocks of at least
 // pieceRoom bytes.
@@ -83,4 +142,14 @@ func (p *pieces) ScanBytes(element []byte) error {
 	p.room = append(p.room, element...)
 	p.list = append(p.list, slices.Clip(p.room[begin:]))
 	return nil
+}
+
+// sharing returns texts that share one string.
+func sharing(texts [][]byte) []string {
+	all := string(bytes.Join(texts, nil))
+	list := make([]string, len(texts))
+	for i, text := range texts {
+		list[i], all = all[:len(text)], all[len(text):]
+	}
+	return list
 }

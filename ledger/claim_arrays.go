@@ -51,19 +51,19 @@ func (a *planArrays) arguments() []any {
 func (t *Tx) idArrays() []any { return []any{t.ids(), t.day.first() - t.countsFrom} }
 
 // ids are the ids of the new messages, ascending.
-func (t *Tx) ids() array[text] {
-	ids := make(array[text], len(t.order))
+func (t *Tx) ids() []string {
+	ids := make([]string, len(t.order))
 	for i, at := range t.order {
-		ids[i] = text(t.request.Messages[at].ID)
+		ids[i] = t.request.Messages[at].ID
 	}
 	return ids
 }
 
 // recipients is the parameter of selectOptedOut.
-func recipients(messages []Message, order []int) array[number] {
-	list := make(array[number], len(order))
+func recipients(messages []Message, order []int) []int64 {
+	list := make([]int64, len(order))
 	for i, at := range order {
-		list[i] = number(messages[at].Recipient)
+		list[i] = messages[at].Recipient
 	}
 	return list
 }
@@ -151,8 +151,8 @@ func changeArrays(seen *Seen, each []Decision, which []int) []any {
 // box is one row of the outbox: all notices of one kind from one transaction.
 type box struct {
 	kind    string
-	keys    array[text]
-	values  array[octets]
+	keys    []string
+	values  [][]byte
 	headers *string // JSON, one list for each notice; nil when none has any
 }
 
@@ -164,7 +164,7 @@ func pack(notices []Notice) []box {
 		var headers [][]Header
 		for i := range notices {
 			if n := &notices[i]; n.Kind == kind {
-				b.keys = append(b.keys, text(n.Key))
+				b.keys = append(b.keys, n.Key)
 				b.values = append(b.values, notNull(n.Value))
 				headers = append(headers, n.Headers)
 			}

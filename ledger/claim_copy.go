@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -39,7 +40,9 @@ func (t *Tx) copyNew(ctx context.Context, fresh, attempts []int) (err error) {
 			if err != nil {
 				return
 			}
-			rows := newCopied(len(some))
+			rows := copies.Get().(*copied)
+			defer copies.Put(rows)
+			rows.buf = append(rows.buf[:0], copyHeader...)
 			for _, at := range some {
 				write(rows, at)
 			}
@@ -174,16 +177,14 @@ type copied struct{ buf []byte }
 // copyHeader is the signature, no flags, and no extension.
 const copyHeader = "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// newCopied allocates space for rows of usual size.
-func newCopied(rows int) *copied {
-	const usual = 320
-	return &copied{append(make([]byte, 0, len(copyHeader)+rows*usual), copyHeader...)}
-}
+// copies are used again, because a claim needs a hundred kilobytes for each.
+var copies = sync.Pool{New: func() any { return &copied{} }}
 
 // reader appends the trailer and returns a reader of all rows.
 func (c *copied) reader() *bytes.Reader {
 	const trailer = 0xffff // -1 in place of the number of columns
-	return bytes.NewReader(binary.BigEndian.AppendUint16(c.buf, trailer))
+	c.buf = binary.BigEndian.AppendUint16(c.buf, trailer)
+	return bytes.NewReader(c.buf)
 }
 
 // row begins the next row.

@@ -229,9 +229,9 @@ func (t *Tx) readInserted(results pgx.BatchResults) error {
 	}
 	next := 0
 	var seq int64
-	var id string
+	var id pgtype.DriverBytes // not copied
 	_, err = pgx.ForEachRow(rows, []any{&seq, &id}, func() error {
-		for next < len(t.order) && t.seen.Messages[t.order[next]].ID != id {
+		for next < len(t.order) && t.seen.Messages[t.order[next]].ID != string(id) {
 			next++
 		}
 		if next == len(t.order) {

@@ -155,6 +155,10 @@ func (d *db) poolConfig(settings map[string]string) (*pgxpool.Config, error) {
 	config.ConnConfig.Tracer = c.Tracer
 	maps.Copy(config.ConnConfig.RuntimeParams, settings)
 	d.guard.Configure(&config.ConnConfig.Config)
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		flatArrays(conn.TypeMap())
+		return nil
+	}
 	// bounds the check of an idle connection, so that a server that hangs is noticed sooner
 	config.PingTimeout = questionTimeout
 	config.PrepareConn = func(_ context.Context, conn *pgx.Conn) (bool, error) {

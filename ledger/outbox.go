@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -245,21 +246,24 @@ func scanOutbox(rows pgx.Rows) (seqs []int64, notices []Notice, err error) {
 	var seq int64
 	var at time.Time
 	var kind, headers string
-	var keys []string
-	var values pieces
+	var keys, values pieces
 	_, err = pgx.ForEachRow(rows, []any{&seq, &at, &kind, &keys, &values, &headers}, func() error {
 		seqs, at = append(seqs, seq), at.UTC()
-		lists := make([][]Header, len(keys))
+		names, lists := sharing(keys.list), [][]Header(nil)
 		if headers != "" {
 			if err := json.Unmarshal([]byte(headers), &lists); err != nil {
 				return err
 			}
 		}
-		for i := range keys {
-			notices = append(notices, Notice{
-				Kind: NoticeKind(kind), Key: keys[i], Value: values.list[i], Headers: lists[i], Seq: seq,
-				At: at,
-			})
+		notices = slices.Grow(notices, len(names))
+		for i := range names {
+			n := Notice{
+				Kind: NoticeKind(kind), Key: names[i], Value: values.list[i], Seq: seq, At: at,
+			}
+			if lists != nil {
+				n.Headers = lists[i]
+			}
+			notices = append(notices, n)
 		}
 		return nil
 	})

@@ -16,16 +16,16 @@ import (
 // the arrays of notices.
 func plainArrays(order []*Settlement) []any {
 	n := len(order)
-	seq, attempt := make(array[number], n), []int16{1}
-	code, reference := make([]string, n), make(array[text], n)
+	seq, attempt := make([]int64, n), []int16{1}
+	code, reference := make([]string, n), make([]string, n)
 	segments, price := make([]int16, n), make([]int64, n)
-	keys, values := make(array[text], 0, n), make(array[octets], 0, n)
+	keys, values := make([]string, 0, n), make([][]byte, 0, n)
 	for i, s := range order {
-		seq[i], code[i] = number(s.Seq), storable(s.Code)
-		reference[i] = text(storable(cmp.Or(s.Reference, s.Denied)))
+		seq[i], code[i] = s.Seq, storable(s.Code)
+		reference[i] = storable(cmp.Or(s.Reference, s.Denied))
 		segments[i], price[i] = int16(s.Segments), s.PriceMicros
 		if s.Notice != nil {
-			keys, values = append(keys, text(s.Notice.Key)), append(values, s.Notice.Value)
+			keys, values = append(keys, s.Notice.Key), append(values, s.Notice.Value)
 		}
 	}
 	return []any{seq, attempt, brief(code), reference, brief(segments), brief(price), keys, values}
@@ -34,8 +34,8 @@ func plainArrays(order []*Settlement) []any {
 // settlementArrays are the parameters of settle, in the order of settleNames.
 func settlementArrays(order []*Settlement) []any {
 	n := len(order)
-	seq, attempt, outcome := make(array[number], n), make([]int16, n), make([]string, n)
-	code, reference, segments, price := make([]string, n), make(array[text], n), make([]int16, n),
+	seq, attempt, outcome := make([]int64, n), make([]int16, n), make([]string, n)
+	code, reference, segments, price := make([]string, n), make([]string, n), make([]int16, n),
 		make([]int64, n)
 	state, reason := make([]string, n), make([]string, n)
 	var next []pgtype.Timestamptz // null unless a row has one
@@ -45,8 +45,8 @@ func settlementArrays(order []*Settlement) []any {
 	unfit, denied, repeats := make([]bool, n), make([]int16, n), make([]bool, n)
 	notices := newNoticeArrays(n)
 	for i, s := range order {
-		seq[i], attempt[i], outcome[i] = number(s.Seq), int16(s.Attempt), s.Outcome.String()
-		code[i], reference[i] = storable(s.Code), text(storable(cmp.Or(s.Reference, s.Denied)))
+		seq[i], attempt[i], outcome[i] = s.Seq, int16(s.Attempt), s.Outcome.String()
+		code[i], reference[i] = storable(s.Code), storable(cmp.Or(s.Reference, s.Denied))
 		segments[i], price[i] = int16(s.Segments), s.PriceMicros
 		state[i], reason[i] = string(s.State), storable(s.Reason)
 		if !s.NextAt.IsZero() {
@@ -135,13 +135,13 @@ func (s *Settlement) said() (expected int16, telling bool, within int64, cut boo
 
 // noticeArrays are the notices, at most one for each settlement; empty where there is none.
 type noticeArrays struct {
-	keys     array[text]
-	values   array[octets]
+	keys     []string
+	values   [][]byte
 	complete bool // every settlement has a notice
 }
 
 func newNoticeArrays(n int) noticeArrays {
-	return noticeArrays{keys: make(array[text], n), values: make(array[octets], n), complete: true}
+	return noticeArrays{keys: make([]string, n), values: make([][]byte, n), complete: true}
 }
 
 func (a *noticeArrays) set(i int, n *Notice) {
@@ -149,7 +149,7 @@ func (a *noticeArrays) set(i int, n *Notice) {
 		a.values[i], a.complete = []byte{}, false
 		return
 	}
-	a.keys[i], a.values[i] = text(n.Key), n.Value
+	a.keys[i], a.values[i] = n.Key, n.Value
 }
 
 func (a *noticeArrays) arguments() []any { return []any{a.keys, a.values, a.complete} }

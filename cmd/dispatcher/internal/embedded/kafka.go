@@ -19,7 +19,9 @@ import (
 )
 
 const (
-	defaultPartitions = 12
+	// defaultPartitions are few, because each partition that a write touches is synced to disk by
+	// itself.
+	defaultPartitions = 4
 	topicTimeout      = 10 * time.Second
 )
 
@@ -30,7 +32,7 @@ type KafkaConfig struct {
 	Folder string
 	// Port on loopback; 0 takes a free one.
 	Port int
-	// Topics are created when they do not exist, with Partitions each (default 12).
+	// Topics are created when they do not exist, with Partitions each (default 4).
 	Topics     []string
 	Partitions int
 	// Unsynced does not sync writes to disk, as a real broker does by default. Only use it for

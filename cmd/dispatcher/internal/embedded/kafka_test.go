@@ -88,11 +88,11 @@ func count(t *testing.T, address, topic string, n int) {
 	}
 }
 
-func TestTopicsHaveTwelvePartitionsByDefault(t *testing.T) {
+func TestTopicsHaveFourPartitionsByDefault(t *testing.T) {
 	t.Parallel()
 	for want, cfg := range map[int]embedded.KafkaConfig{
-		12: {Folder: t.TempDir(), Topics: []string{"sms.otp", "sms.bulk"}},
-		3:  {Folder: t.TempDir(), Topics: []string{"sms.otp", "sms.bulk"}, Partitions: 3},
+		4: {Folder: t.TempDir(), Topics: []string{"sms.otp", "sms.bulk"}},
+		3: {Folder: t.TempDir(), Topics: []string{"sms.otp", "sms.bulk"}, Partitions: 3},
 	} {
 		k := start(t, cfg)
 		topics, err := kadm.NewClient(connect(t, k.Address())).ListTopics(t.Context())

@@ -62,7 +62,9 @@ func (r *References) key(at int, seq int64, attempt int) string {
 	binary.BigEndian.PutUint64(block[:], uint64(seq))        //nolint:gosec // Rows count from 1.
 	binary.BigEndian.PutUint16(block[8:10], uint16(attempt)) //nolint:gosec // A smallint.
 	r.blocks[at].Encrypt(block[:], block[:])
-	return hex.EncodeToString(block[:])
+	var digits [2 * aes.BlockSize]byte
+	hex.Encode(digits[:], block[:])
+	return string(digits[:])
 }
 
 // Open is the inverse of Key, under any of the keys; ok is false when Key did not make the text.
