@@ -71,6 +71,7 @@ var (
 // event is a record of the status topic.
 type event struct {
 	*kgo.Record
+	upTo   *kgo.Record   // what is read when the event is done: it, or a later one that is not wanted
 	done   bool          // delivered or dropped
 	failed time.Time     // when a call failed last; zero for never
 	alone  time.Time     // since when the receiver takes others between failures; else zero
@@ -90,9 +91,6 @@ func (e *event) finish() {
 // try sends an event once. Afterwards it is done, or to be tried again at its next time; if ctx has
 // ended, at once.
 func (h *hook) try(ctx context.Context, e *event) {
-	if e.done = !h.wants(e.Value); e.done {
-		return
-	}
 	if e.end == nil {
 		e.end, e.pause = h.metrics.begin(h.Name, e.Timestamp), h.pause
 	}

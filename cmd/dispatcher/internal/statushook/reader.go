@@ -25,9 +25,9 @@ const (
 	slowAfter = time.Second
 )
 
-// mostAhead bounds the events that are kept: those that are not delivered yet, and those after them
-// in their partitions. The latter come again after a restart, because Kafka remembers only how far
-// a partition was read.
+// mostAhead bounds the events that are kept: those that are not delivered yet, and those delivered
+// after them in their partitions. The latter come again after a restart, because Kafka remembers
+// only how far a partition was read. Events that the webhook does not want are not kept.
 const mostAhead = 1000
 
 // mostAlone is how many events a sound receiver may fail at. If it fails at more, the receiver is
@@ -129,10 +129,24 @@ func (r *reader) poll(ctx context.Context) []*event {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	fetches.EachRecord(func(record *kgo.Record) {
-		r.pending = append(r.pending, &event{Record: record})
-	})
+	fetches.EachRecord(r.add)
 	return r.pending
+}
+
+// add keeps an event that the webhook wants, and marks any other for commit with the event before
+// it in its partition; mu is held.
+func (r *reader) add(record *kgo.Record) {
+	if r.hook.wants(record.Value) {
+		r.pending = append(r.pending, &event{Record: record, upTo: record})
+		return
+	}
+	for _, e := range slices.Backward(r.pending) {
+		if e.Partition == record.Partition {
+			e.upTo = record
+			return
+		}
+	}
+	r.client.MarkCommitRecords(record)
 }
 
 // left are the pending events, and when the first of them is due. Only the first event of a message
@@ -213,7 +227,7 @@ func (r *reader) deliver(ctx context.Context, events []*event) {
 			left = append(left, e)
 			continue
 		}
-		r.client.MarkCommitRecords(e.Record)
+		r.client.MarkCommitRecords(e.upTo)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

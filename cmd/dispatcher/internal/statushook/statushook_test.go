@@ -22,6 +22,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
@@ -438,6 +439,48 @@ func TestAnEventThatTheReceiverFailsAtDelaysOnlyItsMessage(t *testing.T) {
 	if n := s.count("shop", "refused"); n != 1 || !slices.Contains(r.taken, "bad 2") {
 		t.Errorf("%v refused, %d taken", n, len(r.taken))
 	}
+}
+
+// TestEventsOfOthersGoOnBehindAnEventThatFails: however many events of other tenants come after it.
+// They count as read with it.
+func TestEventsOfOthersGoOnBehindAnEventThatFails(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	var back atomic.Bool
+	r := newReceiver(t, func(_ int, event string) int {
+		if event == "bad 1" && !back.Load() {
+			return http.StatusServiceUnavailable
+		}
+		return http.StatusOK
+	})
+	s.run(hook("shop", "shop", r))
+	s.publish("bad", "shop", "accepted", 1, 0)
+	r.wait(t, func() bool { return len(r.ids) > 0 })
+	var records []*kgo.Record
+	for i := range 4500 {
+		records = append(records, &kgo.Record{
+			Topic: topic, Key: []byte(fmt.Sprint("o-", i)), Value: []byte(`{"id":"o","tenant":"other"}`),
+		})
+	}
+	if err := s.client.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 9 {
+		s.publish(fmt.Sprint("m-", i), "shop", "accepted", 1, 0)
+	}
+	r.wait(t, r.has(9))
+	back.Store(true)
+	r.wait(t, r.has(10))
+	admin := kadm.NewClient(s.client)
+	tier.Within(t, testTimeout, "all events count as read", func() bool {
+		lags, err := admin.Lag(t.Context(), statushook.Group("dispatcher", "shop"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		group := lags[statushook.Group("dispatcher", "shop")]
+		return group.Error() == nil && len(group.Lag[topic]) == 3 && group.Lag.Total() == 0
+	})
+	r.check(t)
 }
 
 // TestAReceiverThatAlwaysFailsLosesNothing: that it answers 500 to all events is no reason to drop
