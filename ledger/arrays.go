@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"encoding/binary"
 	"reflect"
 	"slices"
@@ -13,7 +12,9 @@ import (
 // each element into an interface, which allocates it, finds the elements of a [][]byte by
 // reflection, and lets the message grow element by element, which copies it again and again.
 func flatArrays(types *pgtype.Map) {
-	for _, name := range []string{"_text", "_bytea", "_int8", "_int4", "_int2", "_bool"} {
+	for _, name := range []string{
+		"_text", "_bytea", "_int8", "_int4", "_int2", "_bool", "_timestamptz",
+	} {
 		t, _ := types.TypeForName(name)
 		codec := flatCodec{t.Codec.(*pgtype.ArrayCodec)}
 		types.RegisterType(&pgtype.Type{Name: name, OID: t.OID, Codec: codec})
@@ -63,6 +64,20 @@ var flatPlans = map[reflect.Type]interface {
 	reflect.TypeFor[[]int16](): flatPlan[int16]{
 		pgtype.Int2OID, func(int16) int { return 2 },
 		func(to []byte, n int16) []byte { return binary.BigEndian.AppendUint16(to, uint16(n)) },
+	},
+	reflect.TypeFor[[]pgtype.Timestamptz](): flatPlan[pgtype.Timestamptz]{
+		pgtype.TimestamptzOID, func(at pgtype.Timestamptz) int {
+			if !at.Valid {
+				return -1
+			}
+			return 8
+		},
+		func(to []byte, at pgtype.Timestamptz) []byte {
+			if !at.Valid {
+				return to
+			}
+			return binary.BigEndian.AppendUint64(to, uint64(sinceEpoch(at.Time)))
+		},
 	},
 	reflect.TypeFor[[]bool](): flatPlan[bool]{
 		pgtype.BoolOID, func(bool) int { return 1 },
@@ -135,7 +150,7 @@ func (p *pieces) ScanIndexType() any { return p }
 
 // ScanBytes implements pgtype.BytesScanner. It copies an element.
 func (p *pieces) ScanBytes(element []byte) error {
-	if cap(p.room)-len(p.room) < len(element) {
+	if p.room == nil || cap(p.room)-len(p.room) < len(element) {
 		p.room = make([]byte, 0, max(pieceRoom, len(element)))
 	}
 	begin := len(p.room)
@@ -144,12 +159,55 @@ func (p *pieces) ScanBytes(element []byte) error {
 	return nil
 }
 
-// sharing returns texts that share one string.
-func sharing(texts [][]byte) []string {
-	all := string(bytes.Join(texts, nil))
-	list := make([]string, len(texts))
-	for i, text := range texts {
-		list[i], all = all[:len(text)], all[len(text):]
+// texts reads an array of text. The elements of a row share one string.
+type texts struct {
+	room []byte
+	ends []int // of each element in room
+}
+
+var (
+	_ pgtype.ArraySetter  = (*texts)(nil)
+	_ pgtype.BytesScanner = (*texts)(nil)
+)
+
+// SetDimensions implements pgtype.ArraySetter. It begins a row.
+func (t *texts) SetDimensions([]pgtype.ArrayDimension) error {
+	t.room, t.ends = t.room[:0], t.ends[:0]
+	return nil
+}
+
+// ScanIndex implements pgtype.ArraySetter. Elements are read in order.
+func (t *texts) ScanIndex(int) any { return t }
+
+// ScanIndexType implements pgtype.ArraySetter.
+func (t *texts) ScanIndexType() any { return t }
+
+// ScanBytes implements pgtype.BytesScanner.
+func (t *texts) ScanBytes(element []byte) error {
+	t.room = append(t.room, element...)
+	t.ends = append(t.ends, len(t.room))
+	return nil
+}
+
+// list are the elements of the latest row.
+func (t *texts) list() []string {
+	all, begin, list := string(t.room), 0, make([]string, len(t.ends))
+	for i, end := range t.ends {
+		list[i], begin = all[begin:end], end
 	}
 	return list
 }
+
+// repeated reads a text that most rows repeat. It allocates one that differs from the row before.
+type repeated[S ~string] struct{ to *S }
+
+// ScanBytes implements pgtype.BytesScanner.
+func (r *repeated[S]) ScanBytes(text []byte) error {
+	if string(*r.to) != string(text) {
+		*r.to = S(text)
+	}
+	return nil
+}
+
+// repeats reads into a text, see repeated.
+func repeats[S ~string](to *S) *repeated[S] { return &repeated[S]{to} }

@@ -4,16 +4,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestArraysArriveAsTheyWere: empty elements do not become NULL, and the elements of earlier rows
-// stay unchanged when more rows are read.
+// TestArraysArriveAsTheyWere: empty elements do not become NULL or nil, and the elements of earlier
+// rows stay unchanged when more rows are read.
 func TestArraysArriveAsTheyWere(t *testing.T) {
 	t.Parallel()
 	conn, err := pgx.Connect(t.Context(), ledgertest.URL(t))
@@ -26,17 +28,17 @@ func TestArraysArriveAsTheyWere(t *testing.T) {
 	rows, err := conn.Query(t.Context(), `
 		select $1::text[], $2::bigint[], b from (values (1, $3::bytea[]), (2, $4), (3, $5)) v(n, b)
 		order by n`,
-		[]string{"a", "", "ü"}, []int64{1, -1 << 62}, [][]byte{[]byte("one"), {}},
+		[]string{"a", "", "ü"}, []int64{1, -1 << 62}, [][]byte{{}, []byte("one")},
 		[][]byte{[]byte("two"), long}, [][]byte{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var texts []string
+	var words texts
 	var numbers []int64
 	var blobs pieces
 	var read [][][]byte
-	if _, err := pgx.ForEachRow(rows, []any{&texts, &numbers, &blobs}, func() error {
-		if diff := cmp.Diff([]string{"a", "", "ü"}, texts); diff != "" {
+	if _, err := pgx.ForEachRow(rows, []any{&words, &numbers, &blobs}, func() error {
+		if diff := cmp.Diff([]string{"a", "", "ü"}, words.list()); diff != "" {
 			t.Errorf("texts (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff([]int64{1, -1 << 62}, numbers); diff != "" {
@@ -48,8 +50,8 @@ func TestArraysArriveAsTheyWere(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([][][]byte{
-		{[]byte("one"), {}}, {[]byte("two"), long}, {},
-	}, read, cmpopts.EquateEmpty()); diff != "" {
+		{{}, []byte("one")}, {[]byte("two"), long}, {},
+	}, read, cmpopts.EquateEmpty()); diff != "" || read[0][0] == nil {
 		t.Errorf("octets (-want +got):\n%s", diff)
 	}
 }
@@ -67,12 +69,16 @@ func TestArraysOfEachTypeAreWritten(t *testing.T) {
 	var got string
 	if err := conn.QueryRow(t.Context(), `
 		select concat_ws(' ', $1::integer[], $2::smallint[], $3::boolean[], $4::bytea[],
-		  $5::bigint[] is null, $6::integer[], $7::smallint[])`,
+		  $5::bigint[] is null, $6::integer[], $7::smallint[],
+		  array(select extract(epoch from u.at) from unnest($8::timestamptz[]) u(at)))`,
 		[]int32{-1, 1 << 30}, []int16{-1, 1 << 14}, []bool{true, false}, [][]byte{nil, {}, {255}},
-		[]int64(nil), []int64{5}, []int16{}).Scan(&got); err != nil {
+		[]int64(nil), []int64{5}, []int16{},
+		[]pgtype.Timestamptz{{}, instant(time.Unix(-1, 5000)), instant(time.Unix(1<<40, 0))},
+	).Scan(&got); err != nil {
 		t.Fatal(err)
 	}
-	want := `{-1,1073741824} {-1,16384} {t,f} {NULL,"\\x","\\xff"} t {5} {}`
+	want := `{-1,1073741824} {-1,16384} {t,f} {NULL,"\\x","\\xff"} t {5} {} ` +
+		`{NULL,-0.999995,1099511627776.000000}`
 	if got != want {
 		t.Errorf("arrays arrived as %s, want %s", got, want)
 	}

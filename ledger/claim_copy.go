@@ -41,12 +41,14 @@ func (t *Tx) copyNew(ctx context.Context, fresh, attempts []int) (err error) {
 				return
 			}
 			rows := copies.Get().(*copied)
-			defer copies.Put(rows)
 			rows.buf = append(rows.buf[:0], copyHeader...)
 			for _, at := range some {
 				write(rows, at)
 			}
 			err = t.send(ctx, table, statement.on(day), rows)
+			if err == nil && cap(rows.buf) <= mostKept { // after an error pgx may still read it
+				copies.Put(rows)
+			}
 		})
 	}
 	store("messages", copyMessages, fresh, t.copyMessage)
@@ -177,8 +179,11 @@ type copied struct{ buf []byte }
 // copyHeader is the signature, no flags, and no extension.
 const copyHeader = "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// copies are used again, because a claim needs a hundred kilobytes for each.
+// copies are used again if they have at most mostKept bytes: a claim needs a hundred kilobytes for
+// each.
 var copies = sync.Pool{New: func() any { return &copied{} }}
+
+const mostKept = 1 << 20
 
 // reader appends the trailer and returns a reader of all rows.
 func (c *copied) reader() *bytes.Reader {
@@ -265,5 +270,10 @@ func (c *copied) time(t time.Time) {
 		c.null()
 		return
 	}
-	c.bigint((t.Unix()-epoch)*1_000_000 + int64(t.Nanosecond()/1000))
+	c.bigint(sinceEpoch(t))
+}
+
+// sinceEpoch is a time as PostgreSQL sends it, in microseconds.
+func sinceEpoch(t time.Time) int64 {
+	return (t.Unix()-epoch)*1_000_000 + int64(t.Nanosecond()/1000)
 }

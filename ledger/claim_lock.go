@@ -264,9 +264,10 @@ func (t *Tx) readDue(results pgx.BatchResults) error {
 		return err
 	}
 	defer rows.Close()
+	var r dueRow
+	targets := r.targets()
 	for rows.Next() {
-		var r dueRow
-		if err := rows.Scan(r.targets()...); err != nil {
+		if err := rows.Scan(targets...); err != nil {
 			return err
 		}
 		if r.optedOut {

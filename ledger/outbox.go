@@ -246,10 +246,11 @@ func scanOutbox(rows pgx.Rows) (seqs []int64, notices []Notice, err error) {
 	var seq int64
 	var at time.Time
 	var kind, headers string
-	var keys, values pieces
+	var keys texts
+	var values pieces
 	_, err = pgx.ForEachRow(rows, []any{&seq, &at, &kind, &keys, &values, &headers}, func() error {
 		seqs, at = append(seqs, seq), at.UTC()
-		names, lists := sharing(keys.list), [][]Header(nil)
+		names, lists := keys.list(), [][]Header(nil)
 		if headers != "" {
 			if err := json.Unmarshal([]byte(headers), &lists); err != nil {
 				return err

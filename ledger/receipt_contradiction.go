@@ -14,6 +14,9 @@ import (
 // contradictions are the parts of an attempt that its provider denied and that a receipt says were
 // delivered.
 func (s *attemptStatus) contradictions() []part {
+	if !s.isDenied() {
+		return nil
+	}
 	return slices.DeleteFunc(slices.Clone(s.parts), func(p part) bool {
 		return !s.contradictedBy(&p)
 	})

@@ -52,6 +52,7 @@ func (t *receiptTx) lockMessages(ctx context.Context, seqs []int64) error {
 	}
 	slices.Sort(seqs)
 	seqs = slices.Compact(seqs)
+	t.statuses = slices.Grow(t.statuses, len(seqs))
 	batch := &pgx.Batch{}
 	eachOf(seqs, func(day Day, some []int64) {
 		batch.Queue(lockAttemptRows.on(day), some, UnsaidAwait).Query(t.readTries)
@@ -135,7 +136,8 @@ func (t *receiptTx) readTries(rows pgx.Rows) error {
 	var seq int64
 	var a attemptStatus
 	_, err := pgx.ForEachRow(rows, []any{
-		&seq, &a.number, &a.channel, &a.outcome, &a.reference, &a.held, &a.freed, &a.receipt,
+		&seq, &a.number, repeats(&a.channel), repeats(&a.outcome), &a.reference, &a.held, &a.freed,
+		repeats(&a.receipt),
 		&a.expected, &a.cut, &a.proved,
 		&a.segments, &a.denied, &a.contradicted, &a.within, &a.left, &a.laterUnderKey, &a.resend,
 		&a.further,
@@ -156,8 +158,9 @@ func (t *receiptTx) readStatuses(rows pgx.Rows) error {
 	var s receiptStatus
 	c := &s.closing
 	_, err := pgx.ForEachRow(rows, []any{
-		&c.Seq, &c.ID, &c.Lane, &c.Tenant, &c.Route, &c.Segments, &c.PossibleDuplicate,
-		&c.Envelope, &s.attempts, &s.furtherPending, &c.At, &s.state,
+		&c.Seq, &c.ID, repeats(&c.Lane), repeats(&c.Tenant), repeats(&c.Route), &c.Segments,
+		&c.PossibleDuplicate,
+		&c.Envelope, &s.attempts, &s.furtherPending, &c.At, repeats(&s.state),
 	}, func() error {
 		for next < len(t.statuses) && t.statuses[next].closing.Seq < c.Seq {
 			next++
@@ -181,8 +184,8 @@ func (t *receiptTx) readParts(rows pgx.Rows) error {
 	var p part
 	var received pgtype.Timestamptz
 	_, err := pgx.ForEachRow(rows, []any{
-		&seq, &number, &p.channel, &p.reference, &p.byKey, &p.state, &p.word.cause, &p.word.code,
-		&received, &p.due, &p.awaited,
+		&seq, &number, repeats(&p.channel), &p.reference, &p.byKey, repeats(&p.state),
+		repeats(&p.word.cause), repeats(&p.word.code), &received, &p.due, &p.awaited,
 	}, func() error {
 		for next < len(t.statuses) && t.statuses[next].closing.Seq < seq {
 			next++

@@ -90,13 +90,16 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 	changed, proofs := make(map[rowID]int64, len(folded)), map[rowID]bool{}
 	picked := make(map[rowID]bool, len(folded))
 	batch.Queue(mergeReceipts, given.arguments()...).QueryRow(func(row pgx.Row) error {
-		var mixed, met, now rowIDs
+		var columns [6]texts
 		var seqs []int64
 		var proved []bool
-		if err := row.Scan(&mixed.channel, &mixed.reference, &met.channel, &met.reference,
-			&now.channel, &now.reference, &seqs, &proved); err != nil {
+		if err := row.Scan(&columns[0], &columns[1], &columns[2], &columns[3], &columns[4],
+			&columns[5], &seqs, &proved); err != nil {
 			return err
 		}
+		mixed := rowIDs{columns[0].list(), columns[1].list()}
+		met := rowIDs{columns[2].list(), columns[3].list()}
+		now := rowIDs{columns[4].list(), columns[5].list()}
 		for i, channel := range mixed.channel {
 			got.Discrepancies = append(got.Discrepancies, Discrepancy{
 				Kind: ReferenceOfAnother, Channel: channel, Reference: mixed.reference[i],

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,8 +127,7 @@ func correctedArrays(order []*Settlement) []any {
 // said is what a settlement with a number of Receipts says about them, see settleNames. within is
 // in microseconds.
 func (s *Settlement) said() (expected int16, telling bool, within int64, cut bool) {
-	known := names(s.Reference)
-	slices.Sort(known)
+	known := slices.Sorted(names(s.Reference))
 	telling = s.Receipts != len(slices.Compact(known)) || s.CutShort ||
 		s.Outcome == provider.Unknown
 	return int16(s.Receipts), telling, max(s.Await, 0).Microseconds(), s.CutShort //nolint:gosec // Segments of a message.
@@ -196,13 +196,13 @@ func expectArrays(order []*Settlement, merge bool) []any {
 				append(reference, name)
 			part, await = append(part, number), append(await, s.Await.Microseconds())
 		}
-		for _, one := range names(s.Reference) {
+		for one := range names(s.Reference) {
 			add(one)
 		}
 		if number == 0 && s.Outcome == provider.Accepted {
 			add(wholeRow("", s.Seq, s.Attempt).reference) // only a receipt with our key can find it
 		}
-		for _, one := range names(s.Denied) {
+		for one := range names(s.Denied) {
 			seq, attempt, reference = append(seq, s.Seq), append(attempt, int16(s.Attempt)),
 				append(reference, one) //nolint:gosec // A smallint.
 			part, await = append(part, 0), append(await, s.Await.Microseconds())
@@ -215,10 +215,14 @@ func expectArrays(order []*Settlement, merge bool) []any {
 }
 
 // names are the references of a settlement that a receipt can be found by.
-func names(reference string) []string {
-	return slices.DeleteFunc(strings.Fields(storable(reference)), func(one string) bool {
-		return len(one) > maxReference
-	})
+func names(reference string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for one := range strings.FieldsSeq(storable(reference)) {
+			if len(one) <= maxReference && !yield(one) {
+				return
+			}
+		}
+	}
 }
 
 // brief cuts a column that holds one and the same value to that value: most columns of a batch do,
