@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/ledger"
 )
@@ -87,11 +88,10 @@ func (c *cli) ambiguousList(
 	if err != nil {
 		return err
 	}
-	records, err := l.Ambiguities.Contradictions(ctx, filter, limit)
+	contradictions, err := control.Contradictions(ctx, l.Ledger, filter, limit)
 	if err != nil {
 		return err
 	}
-	contradictions := contradictionLines(records)
 	if as == formatTable && len(found) == 0 && len(contradictions) == 0 {
 		fmt.Fprintln(c.out, nothingAmbiguous(filter))
 		return nil
@@ -112,12 +112,12 @@ func (c *cli) ambiguousList(
 	}
 	all := slices.Clone(lines)
 	for i := range contradictions {
-		all = append(all, contradictions[i].ambiguityLine())
+		all = append(all, contradictedLine(&contradictions[i]))
 	}
 	return as.write(c.out, struct {
-		Ambiguous      []ambiguityLine     `json:"ambiguous"`
-		Total          int64               `json:"total"`
-		Contradictions []contradictionLine `json:"contradictions"`
+		Ambiguous      []ambiguityLine         `json:"ambiguous"`
+		Total          int64                   `json:"total"`
+		Contradictions []control.Contradiction `json:"contradictions"`
 	}{lines, total, contradictions}, ambiguitySheet(all, as))
 }
 
@@ -179,50 +179,21 @@ func (l *ambiguityLine) progress() string {
 	return l.Step + ", until " + l.Until.Format(time.DateTime)
 }
 
-// contradictionLine is an attempt that its provider denied but whose receipt says delivered.
-type contradictionLine struct {
-	ID                string    `json:"id"`
-	Lane              string    `json:"lane"`
-	Tenant            string    `json:"tenant"`
-	Channel           string    `json:"channel"`
-	Attempt           int       `json:"attempt"`
-	Outcome           string    `json:"outcome"` // the provider's answer
-	Code              string    `json:"code"`
-	Reference         string    `json:"reference"` // the reference in the receipt
-	ReceivedAt        time.Time `json:"received_at"`
-	State             string    `json:"state"` // state of the message
-	PossibleDuplicate bool      `json:"possible_duplicate"`
-}
-
-func contradictionLines(records []ledger.ContradictionRecord) []contradictionLine {
-	lines := make([]contradictionLine, len(records))
-	for i := range records {
-		r := &records[i]
-		lines[i] = contradictionLine{
-			ID: r.ID, Lane: r.Lane, Tenant: r.Tenant, Channel: r.Channel, Attempt: r.Attempt,
-			Outcome: r.Outcome, Code: r.Code, Reference: r.Reference,
-			ReceivedAt: r.ReceivedAt, State: string(r.State),
-			PossibleDuplicate: r.PossibleDuplicate,
-		}
-	}
-	return lines
-}
-
 // verdictContradicted is the verdict in the CSV rows of contradictions.
 const verdictContradicted = "contradicted"
 
-// ambiguityLine is the contradiction in the columns of ambiguous submissions, for CSV.
-func (c *contradictionLine) ambiguityLine() ambiguityLine {
+// contradictedLine is a contradiction in the columns of ambiguous submissions, for CSV.
+func contradictedLine(c *control.Contradiction) ambiguityLine {
 	return ambiguityLine{
 		ID: c.ID, Lane: c.Lane, Tenant: c.Tenant, Channel: c.Channel, Attempt: c.Attempt,
 		Code: c.Code,
 		Step: string(ledger.AwaitReceipt), OpenedAt: c.ReceivedAt, Until: c.ReceivedAt,
-		Verdict: verdictContradicted, Note: c.note(),
+		Verdict: verdictContradicted, Note: contradictionNote(c),
 	}
 }
 
-// note says what the contradiction is.
-func (c *contradictionLine) note() string {
+// contradictionNote says what the contradiction is.
+func contradictionNote(c *control.Contradiction) string {
 	note := "answered " + c.Outcome + ", then delivered by receipt"
 	if c.Reference != "" {
 		note += " " + c.Reference
@@ -235,19 +206,19 @@ func (c *contradictionLine) note() string {
 
 // contradictionSheet is the table of contradictions; in CSV they are among the ambiguous
 // submissions.
-func contradictionSheet(lines []contradictionLine) sheet {
-	s := list(formatTable, lines, []column[contradictionLine]{
+func contradictionSheet(lines []control.Contradiction) sheet {
+	s := list(formatTable, lines, []column[control.Contradiction]{
 		{key: "id", width: 24},
 		{key: "lane", width: 13},
-		{head: "attempt", width: 18, cell: func(c *contradictionLine) any {
+		{head: "attempt", width: 18, cell: func(c *control.Contradiction) any {
 			return onChannel(c.Attempt, c.Channel)
 		}},
-		{head: "answer", width: 14, cell: func(c *contradictionLine) any {
+		{head: "answer", width: 14, cell: func(c *control.Contradiction) any {
 			return joined([]string{c.Outcome, c.Code})
 		}},
 		{key: "reference", width: 16},
 		{key: "received_at", head: "receipt (UTC)", width: 10},
-		{head: "message", width: 18, cell: func(c *contradictionLine) any {
+		{head: "message", width: 18, cell: func(c *control.Contradiction) any {
 			if c.PossibleDuplicate {
 				return c.State + ", possible duplicate"
 			}

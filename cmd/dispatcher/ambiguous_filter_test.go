@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
@@ -214,7 +215,7 @@ func TestContradictionsAreShown(t *testing.T) {
 	}
 
 	type list struct {
-		Contradictions []contradictionLine `json:"contradictions"`
+		Contradictions []control.Contradiction `json:"contradictions"`
 	}
 	for _, more := range [][]string{nil, {"--all"}, {"--channel", "a"}} {
 		got := shown[list](t,

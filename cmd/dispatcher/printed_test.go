@@ -76,10 +76,10 @@ func printedSheets(as format) []printedSheet {
 	invariants := filled[invariantsFound]()
 	return []printedSheet{
 		{"ambiguous", ambiguitySheet(filled[[]ambiguityLine](), as), ""},
-		{"contradictions", contradictionSheet(filled[[]contradictionLine]()), formatTable},
+		{"contradictions", contradictionSheet(filled[[]control.Contradiction]()), formatTable},
 		{
 			"contradiction rows",
-			ambiguitySheet([]ambiguityLine{new(filled[contradictionLine]()).ambiguityLine()}, as),
+			ambiguitySheet([]ambiguityLine{contradictedLine(new(filled[control.Contradiction]()))}, as),
 			formatCSV,
 		},
 		{"channels", channelSheet(7, filled[[]status.Detail](), as), ""},

@@ -34,20 +34,8 @@ type ambiguousMessage struct {
 	Via         string    `json:"via" doc:"how that came in, as in the audit log; empty where it was not recorded"`
 }
 
-// contradiction is an attempt that its provider denied and whose receipt says delivered.
-type contradiction struct {
-	ID                string    `json:"id"`
-	Lane              string    `json:"lane"`
-	Tenant            string    `json:"tenant"`
-	Channel           string    `json:"channel"`
-	Attempt           int       `json:"attempt"`
-	Outcome           string    `json:"outcome" doc:"the provider's answer"`
-	Code              string    `json:"code"`
-	Reference         string    `json:"reference" doc:"in the receipt; may be empty"`
-	ReceivedAt        time.Time `json:"received_at"`
-	State             string    `json:"state" doc:"of the message"`
-	PossibleDuplicate bool      `json:"possible_duplicate"`
-}
+// contradiction is a control.Contradiction; the schema in docs/openapi.json has this name.
+type contradiction control.Contradiction
 
 type ambiguousInput struct {
 	All     bool      `query:"all" doc:"also those that stayed unknown for good"`
@@ -101,13 +89,9 @@ func (a *API) ambiguous(ctx context.Context, in *ambiguousInput) (*reply[ambiguo
 	if out.Total, err = a.cfg.Ledger.Ambiguities.Count(ctx, filter); err != nil || in.Cursor != "" {
 		return &reply[ambiguousList]{out}, err
 	}
-	denied, err := a.cfg.Ledger.Ambiguities.Contradictions(ctx, filter, in.Limit)
+	denied, err := control.Contradictions(ctx, a.cfg.Ledger, filter, in.Limit)
 	for i := range denied {
-		c := &denied[i]
-		out.Contradictions = append(out.Contradictions, contradiction{
-			c.ID, c.Lane, c.Tenant, c.Channel, c.Attempt, c.Outcome, c.Code, c.Reference,
-			c.ReceivedAt, string(c.State), c.PossibleDuplicate,
-		})
+		out.Contradictions = append(out.Contradictions, contradiction(denied[i]))
 	}
 	return &reply[ambiguousList]{out}, err
 }
