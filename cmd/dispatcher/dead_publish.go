@@ -91,10 +91,7 @@ func (r *replayer) records(ctx context.Context, names []string) ([]ledger.DeadRe
 // replay publishes one record again.
 func (r *replayer) replay(ctx context.Context, d *ledger.DeadRecord) (replayedLine, error) {
 	done, err := r.Replay(ctx, d, &r.how)
-	line := replayedLine{
-		Record: done.Record, Published: done.Published, ID: done.ID, NewID: done.NewID,
-		Topic: done.Topic, Why: done.Why,
-	}
+	line := replayedLine{Replayed: done}
 	if done.NoPayload {
 		line.Why += ": give the corrected envelope with --file"
 	}

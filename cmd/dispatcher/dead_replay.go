@@ -123,13 +123,7 @@ func (f *replayFlags) check(records int) (changes []envelope.Change, err error) 
 
 // replayedLine is the result for one record.
 type replayedLine struct {
-	Record    string `json:"record"`
-	Published bool   `json:"published"`
-	ID        string `json:"id"`     // under which it is published
-	NewID     bool   `json:"new_id"` // it is not the record's own id
-	Topic     string `json:"topic"`
-	// Why says why it was not published; empty in a dry run.
-	Why string `json:"why"`
+	control.Replayed
 	// Envelope is what would be published, without number and text; only in a dry run.
 	Envelope []shownField `json:"envelope,omitempty"`
 }

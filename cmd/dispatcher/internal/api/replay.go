@@ -47,15 +47,8 @@ func (in *replayInput) changes() (out []envelope.Change) {
 	return out
 }
 
-// replayedRecord is the result for one record.
-type replayedRecord struct {
-	Record    string `json:"record"`
-	Published bool   `json:"published"`
-	ID        string `json:"id" doc:"that it is published under"`
-	NewID     bool   `json:"new_id" doc:"it is not the record's own"`
-	Topic     string `json:"topic"`
-	Why       string `json:"why" doc:"why it was not published; empty in a dry run"`
-}
+// replayedRecord is a control.Replayed; the schema in docs/openapi.json has this name.
+type replayedRecord control.Replayed
 
 type replayed struct {
 	DryRun   bool             `json:"dry_run"`
@@ -107,9 +100,7 @@ func (a *API) replay(ctx context.Context, in *replayInput) (*reply[replayed], er
 			out.Trouble = done.Record + " failed: see whether it was replayed, and replay the rest"
 			break
 		}
-		out.Replayed = append(out.Replayed, replayedRecord{
-			done.Record, done.Published, done.ID, done.NewID, done.Topic, done.Why,
-		})
+		out.Replayed = append(out.Replayed, replayedRecord(done))
 	}
 	return &reply[replayed]{out}, nil
 }

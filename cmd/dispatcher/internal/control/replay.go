@@ -45,20 +45,20 @@ func Correct(field, value string) envelope.Change {
 	return envelope.Change{Field: field, Value: value, Remove: value == ""}
 }
 
-// Replayed is the result for one record.
+// Replayed is the result for one record. Scripts rely on its JSON names.
 type Replayed struct {
-	Record    string // its position
-	Published bool
-	ID        string // the id that it is published under
-	NewID     bool   // ID is not the record's own
-	Topic     string
-	// Why says why it was not published: the rest of a sentence that begins with "record ...". It is
-	// empty when it was published, and in a dry run that finds nothing wrong.
-	Why string
+	Record    string `json:"record"` // its position
+	Published bool   `json:"published"`
+	ID        string `json:"id" doc:"that it is published under"`
+	NewID     bool   `json:"new_id" doc:"it is not the record's own"`
+	Topic     string `json:"topic"`
+	// Why is the rest of a sentence that begins with "record ...". In a dry run it is empty when
+	// nothing is wrong.
+	Why string `json:"why" doc:"why it was not published; empty in a dry run"`
 	// NoPayload means that the stored bytes cannot be used. Replaying.Whole can replace them.
-	NoPayload bool
-	// Message is what would be published, in a dry run.
-	Message *envelope.Message
+	NoPayload bool `json:"-"`
+	// Message is what would be published, in a dry run. It has the number and the text.
+	Message *envelope.Message `json:"-"`
 }
 
 // Replayer publishes dead records again.
