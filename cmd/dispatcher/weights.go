@@ -85,30 +85,20 @@ func (c *cli) weightsShowCommand() *cobra.Command {
 	return cmd
 }
 
+// showWeights adds a sentence for each ramp in a table.
 func (c *cli) showWeights(ctx context.Context, l *database, route string, as format) error {
-	value := struct {
-		Version int64                  `json:"version"`
-		Routes  []control.RouteWeights `json:"routes"`
-	}{}
-	var err error
-	if value.Version, value.Routes, err = control.Weights(ctx, l.Ledger, route); err != nil {
+	weights, err := control.Weights(ctx, l.Ledger, route)
+	if err != nil {
 		return inCommands(err)
 	}
-	return c.printWeights(value, value.Version, value.Routes, as)
-}
-
-// printWeights adds a sentence for each ramp in a table.
-func (c *cli) printWeights(
-	value any, version int64, routes []control.RouteWeights, as format,
-) error {
 	type weightRow struct {
 		control.RouteWeights
 		control.ChannelWeight
 	}
 	var rows []weightRow
-	for i := range routes {
-		for _, w := range routes[i].Channels {
-			rows = append(rows, weightRow{routes[i], w})
+	for _, r := range weights.Routes {
+		for _, w := range r.Channels {
+			rows = append(rows, weightRow{r, w})
 		}
 	}
 	s := list(as, rows, []column[weightRow]{
@@ -119,13 +109,13 @@ func (c *cli) printWeights(
 		{key: "effective", right: true},
 		{key: "share", style: share},
 	}...)
-	s.title = fmt.Sprintf("version %d", version)
-	if err := as.write(c.out, value, s); err != nil || as != formatTable {
+	s.title = fmt.Sprintf("version %d", weights.Version)
+	if err := as.write(c.out, weights, s); err != nil || as != formatTable {
 		return err
 	}
-	for i := range routes {
-		if routes[i].Ramp != nil {
-			fmt.Fprintln(c.out, routes[i].Ramp.Sentence())
+	for _, r := range weights.Routes {
+		if r.Ramp != nil {
+			fmt.Fprintln(c.out, r.Ramp.Sentence())
 		}
 	}
 	return nil

@@ -108,17 +108,12 @@ func (a *API) topUps(
 	})}, err
 }
 
-type weightList struct {
-	Version int64                  `json:"version"`
-	Routes  []control.RouteWeights `json:"routes" nullable:"false"`
-}
+// weightList is a control.WeightList; the schema in docs/openapi.json has this name.
+type weightList control.WeightList
 
 func (a *API) weights(ctx context.Context, _ *struct{}) (*tagged[weightList], error) {
-	version, routes, err := control.Weights(ctx, a.cfg.Ledger, "")
-	if err != nil {
-		return nil, err
-	}
-	return &tagged[weightList]{etag(version), weightList{version, routes}}, nil
+	found, err := control.Weights(ctx, a.cfg.Ledger, "")
+	return &tagged[weightList]{etag(found.Version), weightList(found)}, err
 }
 
 func (a *API) ramps(ctx context.Context, in *Page) (*reply[list[control.Ramp]], error) {

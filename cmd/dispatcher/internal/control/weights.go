@@ -85,6 +85,12 @@ func WeightedRoute(doc *config.Routing, name string) (*config.Route, error) {
 	return route, err
 }
 
+// WeightList has the weights in force. Scripts rely on its JSON names.
+type WeightList struct {
+	Version int64          `json:"version"`
+	Routes  []RouteWeights `json:"routes" nullable:"false"`
+}
+
 // RouteWeights are the weights of one route.
 type RouteWeights struct {
 	Route    string          `json:"route"`
@@ -104,29 +110,28 @@ type ChannelWeight struct {
 
 // Weights lists the weights in force of one route, or of all routes when route is empty, with the
 // ramps that run or are held.
-func Weights(
-	ctx context.Context, l *ledger.Ledger, route string,
-) (version int64, routes []RouteWeights, err error) {
+func Weights(ctx context.Context, l *ledger.Ledger, route string) (out WeightList, err error) {
 	v, doc, err := InForce(ctx, l)
 	if err != nil {
-		return 0, nil, err
+		return out, err
 	}
 	ramps, err := l.Ramps.List(ctx, false)
 	if err != nil {
-		return 0, nil, err
+		return out, err
 	}
-	if routes, err = WeightsOf(doc, route); err != nil {
-		return 0, nil, err
+	out.Version = v.Version
+	if out.Routes, err = WeightsOf(doc, route); err != nil {
+		return out, err
 	}
-	for i := range routes {
+	for i := range out.Routes {
 		for j := range ramps {
-			if ramps[j].Route == routes[i].Route {
+			if ramps[j].Route == out.Routes[i].Route {
 				shown := NewRamp(&ramps[j])
-				routes[i].Ramp = &shown
+				out.Routes[i].Ramp = &shown
 			}
 		}
 	}
-	return v.Version, routes, nil
+	return out, nil
 }
 
 // WeightsOf lists the weights of one route, or of all routes when name is empty.
