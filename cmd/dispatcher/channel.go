@@ -77,15 +77,11 @@ func (c *cli) listChannels(ctx context.Context, l *database, as format) error {
 	if err != nil {
 		return err
 	}
-	value := struct {
-		Version  int64           `json:"version"`
-		Channels []status.Detail `json:"channels"`
-	}{Version: v.Version}
-	value.Channels, err = lookup.Channels(ctx, l.Ledger, l.settings.DeadAfter, v.Version, doc)
+	found, err := lookup.Channels(ctx, l.Ledger, l.settings.DeadAfter, v.Version, doc)
 	if err != nil {
 		return err
 	}
-	return as.write(c.out, value, channelSheet(v.Version, value.Channels, as))
+	return as.write(c.out, found, channelSheet(found.Version, found.Channels, as))
 }
 
 func channelSheet(version int64, channels []status.Detail, as format) sheet {

@@ -47,21 +47,16 @@ func (a *API) instances(ctx context.Context, _ *struct{}) (*tagged[*status.Insta
 	return &tagged[*status.Instances]{etag(v.Version), found}, err
 }
 
-type channelList struct {
-	Version  int64           `json:"version"`
-	Channels []status.Detail `json:"channels" nullable:"false"`
-}
+// channelList is a status.ChannelList; the schema in docs/openapi.json has this name.
+type channelList status.ChannelList
 
-func (a *API) channels(ctx context.Context, _ *struct{}) (*tagged[channelList], error) {
+func (a *API) channels(ctx context.Context, _ *struct{}) (*tagged[*channelList], error) {
 	v, doc, err := control.InForce(ctx, a.cfg.Ledger)
 	if err != nil {
 		return nil, err
 	}
-	channels, err := lookup.Channels(ctx, a.cfg.Ledger, a.cfg.DeadAfter, v.Version, doc)
-	if err != nil {
-		return nil, err
-	}
-	return &tagged[channelList]{etag(v.Version), channelList{v.Version, channels}}, nil
+	found, err := lookup.Channels(ctx, a.cfg.Ledger, a.cfg.DeadAfter, v.Version, doc)
+	return &tagged[*channelList]{etag(v.Version), (*channelList)(found)}, err
 }
 
 func (a *API) limits(ctx context.Context, _ *struct{}) (*tagged[*status.Limits], error) {

@@ -24,7 +24,7 @@ func Status(
 func Channels(
 	ctx context.Context, l *ledger.Ledger, deadAfter time.Duration, version int64,
 	doc *config.Routing,
-) ([]status.Detail, error) {
+) (*status.ChannelList, error) {
 	now, err := Status(ctx, l, deadAfter, version, doc)
 	if err != nil {
 		return nil, err

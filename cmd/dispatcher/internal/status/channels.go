@@ -12,6 +12,12 @@ import (
 	"dispatcher/ledger"
 )
 
+// ChannelList has the channels of the routing in force. Scripts rely on its JSON names.
+type ChannelList struct {
+	Version  int64    `json:"version"`
+	Channels []Detail `json:"channels" nullable:"false"`
+}
+
 // Detail is the status of one channel with its load, its limits and its place in the routing.
 type Detail struct {
 	Channel

@@ -96,10 +96,10 @@ func ReadBudgets(
 // ReadChannels reads the channels of the routing in force with their load. now is their status.
 func ReadChannels(
 	ctx context.Context, l *ledger.Ledger, doc *config.Routing, now *Now,
-) ([]Detail, error) {
+) (*ChannelList, error) {
 	present, err := l.Limits.Present(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return now.Details(doc, &present), nil
+	return &ChannelList{now.RoutingVersion, now.Details(doc, &present)}, nil
 }
