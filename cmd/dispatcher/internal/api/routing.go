@@ -28,13 +28,8 @@ type routingVersion struct {
 }
 
 func shown(v *ledger.RoutingVersion) *tagged[routingVersion] {
-	effects := json.RawMessage(v.Effects)
-	if effects == nil {
-		effects = json.RawMessage("null")
-	}
 	return &tagged[routingVersion]{etag(v.Version), routingVersion{
-		v.Version, v.Base, v.Author, v.Reason, v.CreatedAt, effects, v.Document,
-		v.Login, v.Via,
+		v.Version, v.Base, v.Author, v.Reason, v.CreatedAt, v.Effects, v.Document, v.Login, v.Via,
 	}}
 }
 
