@@ -73,9 +73,6 @@ var flatPlans = map[reflect.Type]interface {
 			return 8
 		},
 		func(to []byte, at pgtype.Timestamptz) []byte {
-			if !at.Valid {
-				return to
-			}
 			return binary.BigEndian.AppendUint64(to, uint64(sinceEpoch(at.Time)))
 		},
 	},
@@ -116,8 +113,10 @@ func (p flatPlan[T]) Encode(value any, buf []byte) ([]byte, error) {
 		buf = binary.BigEndian.AppendUint32(buf, n)
 	}
 	for _, element := range list {
-		buf = binary.BigEndian.AppendUint32(buf, uint32(p.size(element)))
-		buf = p.append(buf, element)
+		size := p.size(element)
+		if buf = binary.BigEndian.AppendUint32(buf, uint32(size)); size >= 0 {
+			buf = p.append(buf, element)
+		}
 	}
 	return buf, nil
 }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -14,16 +15,23 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestArraysArriveAsTheyWere: empty elements do not become NULL or nil, and the elements of earlier
-// rows stay unchanged when more rows are read.
-func TestArraysArriveAsTheyWere(t *testing.T) {
-	t.Parallel()
+// connectFlat connects as the ledger does, to a database of the test.
+func connectFlat(t *testing.T) *pgx.Conn {
+	t.Helper()
 	conn, err := pgx.Connect(t.Context(), ledgertest.URL(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context()) //nolint:errcheck // the session ends either way
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	flatArrays(conn.TypeMap())
+	return conn
+}
+
+// TestArraysArriveAsTheyWere: empty elements do not become NULL or nil, and the elements of earlier
+// rows stay unchanged when more rows are read.
+func TestArraysArriveAsTheyWere(t *testing.T) {
+	t.Parallel()
+	conn := connectFlat(t)
 	long := []byte(strings.Repeat("x", pieceRoom+1))
 	rows, err := conn.Query(t.Context(), `
 		select $1::text[], $2::bigint[], b from (values (1, $3::bytea[]), (2, $4), (3, $5)) v(n, b)
@@ -60,12 +68,7 @@ func TestArraysArriveAsTheyWere(t *testing.T) {
 // differs, and with NULLs.
 func TestArraysOfEachTypeAreWritten(t *testing.T) {
 	t.Parallel()
-	conn, err := pgx.Connect(t.Context(), ledgertest.URL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context()) //nolint:errcheck // the session ends either way
-	flatArrays(conn.TypeMap())
+	conn := connectFlat(t)
 	var got string
 	if err := conn.QueryRow(t.Context(), `
 		select concat_ws(' ', $1::integer[], $2::smallint[], $3::boolean[], $4::bytea[],
@@ -86,12 +89,7 @@ func TestArraysOfEachTypeAreWritten(t *testing.T) {
 
 // TestArraysDoNotAllocateTheirElements: a hundred texts cost no more than one.
 func TestArraysDoNotAllocateTheirElements(t *testing.T) {
-	conn, err := pgx.Connect(t.Context(), ledgertest.URL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context()) //nolint:errcheck // the session ends either way
-	flatArrays(conn.TypeMap())
+	conn := connectFlat(t)
 	allocations := func(n int) float64 {
 		texts, blobs := make([]string, n), make([][]byte, n)
 		for i := range texts {

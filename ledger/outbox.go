@@ -250,7 +250,8 @@ func scanOutbox(rows pgx.Rows) (seqs []int64, notices []Notice, err error) {
 	var values pieces
 	_, err = pgx.ForEachRow(rows, []any{&seq, &at, &kind, &keys, &values, &headers}, func() error {
 		seqs, at = append(seqs, seq), at.UTC()
-		names, lists := keys.list(), [][]Header(nil)
+		names := keys.list()
+		lists := make([][]Header, len(names))
 		if headers != "" {
 			if err := json.Unmarshal([]byte(headers), &lists); err != nil {
 				return err
@@ -258,13 +259,10 @@ func scanOutbox(rows pgx.Rows) (seqs []int64, notices []Notice, err error) {
 		}
 		notices = slices.Grow(notices, len(names))
 		for i := range names {
-			n := Notice{
-				Kind: NoticeKind(kind), Key: names[i], Value: values.list[i], Seq: seq, At: at,
-			}
-			if lists != nil {
-				n.Headers = lists[i]
-			}
-			notices = append(notices, n)
+			notices = append(notices, Notice{
+				Kind: NoticeKind(kind), Key: names[i], Value: values.list[i], Headers: lists[i],
+				Seq: seq, At: at,
+			})
 		}
 		return nil
 	})

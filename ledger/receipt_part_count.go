@@ -63,11 +63,7 @@ func (s *attemptStatus) unexpected() partCount {
 
 // with adds the parts that another attempt got taken.
 func (c partCount) with(more partCount) partCount {
-	if len(c.parts) == 0 {
-		c.parts = more.parts
-	} else {
-		c.parts = append(slices.Clip(c.parts), more.parts...)
-	}
+	c.parts = append(slices.Clip(c.parts), more.parts...)
 	c.missing += more.missing
 	c.awaits, c.cut, c.unreported = c.awaits || more.awaits, c.cut || more.cut, c.unreported || more.unreported
 	return c
