@@ -45,10 +45,10 @@ const makeTenantLimits = `
 	    and h.window_start = b.window_start and b.running
 	)
 	insert into dispatcher.limits (channel, scope, window_seconds, unit, currency, configured_max,
-	  max, window_start, granted, next_at, pace, taken)
+	  max, window_start, granted, next_at, pace, taken, since)
 	select n.channel, n.scope, n.window_seconds, n.unit, n.currency, m.configured,
 	  greatest(m.configured, r.granted), coalesce(r.window_start, 'epoch'),
-	  coalesce(r.granted, 0), b.next_at, b.pace, r.taken
+	  coalesce(r.granted, 0), b.next_at, b.pace, r.taken, clock_timestamp()
 	from wanted n left join last b using (channel, scope, window_seconds, unit)
 	  left join last r on r.running and r.channel = n.channel and r.scope = n.scope
 	    and r.window_seconds = n.window_seconds and r.unit = n.unit,

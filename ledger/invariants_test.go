@@ -354,6 +354,35 @@ func TestInvariantsNameWhatIsBroken(t *testing.T) {
 	}
 }
 
+// TestALimitCountsOnlyWhatIsClaimedUnderIt, and not what leaves in its first or last second.
+func TestALimitCountsOnlyWhatIsClaimedUnderIt(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	apply(t, r.l, ledger.ChannelSpec{Name: "a"})
+	claimAll(t, r.l, batch("m", 3), "a")
+	execute(t, r.db, `
+		update dispatcher.attempts set leaves_at = date_trunc('second', claimed_at) + interval '1 s';
+		insert into dispatcher.limits (channel, scope, window_seconds, unit, configured_max, max,
+		  window_start, granted, since)
+		select 'a', 'channel', 1, 'messages', 9, 9, max(leaves_at), 1,
+		  max(claimed_at) + interval '1 microsecond' from dispatcher.attempts`)
+	if found := amiss(t, r.db, "windows_count_all"); found != "" {
+		t.Errorf("claimed before the limit began: %s", found)
+	}
+	execute(t, r.db, `update dispatcher.limits set since = since - interval '1 microsecond'`)
+	if found := amiss(t, r.db, "windows_count_all"); !strings.Contains(found, "3 messages") {
+		t.Errorf("got %q, want that 3 messages were claimed", found)
+	}
+	execute(t, r.db, `
+		insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start, max,
+		  granted, since, until)
+		select channel, scope, window_seconds, unit, window_start + interval '1 s', 9, 0, since,
+		  window_start + interval '900 ms' from dispatcher.limits`)
+	if found := amiss(t, r.db, "windows_count_all"); found != "" {
+		t.Errorf("claimed after the limit ended, for all that is known: %s", found)
+	}
+}
+
 // TestACheckInTheBackgroundLooksAtTheLastMessages only, however many the ledger holds.
 func TestACheckInTheBackgroundLooksAtTheLastMessages(t *testing.T) {
 	t.Parallel()

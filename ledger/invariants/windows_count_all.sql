@@ -4,14 +4,19 @@
 -- Only limits of a channel or a tenant are checked. An attempt counts in the second of leaves_at,
 -- and in longer windows at the time of its claim. A day ends where the limit's next day
 -- begins, 23 to 25 hours later. A window in which the limit began or ended has not counted
--- everything.
+-- everything, nor one of a second for which attempts were claimed before the limit began. The
+-- window that a limit ended in may be followed by one that was opened before its beginning.
 with windows as materialized (
-  select * from audit.limit_windows
-  where unit = 'messages' and since <= window_start and until is null
-    and (scope = 'channel' or scope like 'tenant:%')
-    and window_start >= :'since' and window_start < :'until'
+  select * from (
+    select *, min(until) over (partition by channel, scope, window_seconds, unit
+      order by window_start rows between current row and unbounded following) as ended
+    from audit.limit_windows where unit = 'messages' and window_start >= :'since') w
+  where since <= window_start and until is null
+    and (ended is null or ended >= window_start + make_interval(secs => window_seconds))
+    and (scope = 'channel' or scope like 'tenant:%') and window_start < :'until'
 ), claimed as (
   select s.window_seconds, a.channel, m.tenant, count(*) as n,
+    min(a.claimed_at) as first,
     to_timestamp(div(extract(epoch from case when s.window_seconds = 1
       then coalesce(a.leaves_at, a.claimed_at) else a.claimed_at end), s.window_seconds)
       * s.window_seconds) as window_start
@@ -22,11 +27,12 @@ with windows as materialized (
   where a.claimed_at >= :'since' and a.claimed_at < timestamptz :'until' + interval '1 day'
   group by s.window_seconds, a.channel, m.tenant, window_start
 ), counted as (
-  select w.channel, w.scope, w.window_seconds, w.window_start, w.granted, c.channel as claimed_on,
-    c.tenant, c.n
+  select w.channel, w.scope, w.window_seconds, w.window_start, w.granted, w.since,
+    c.channel as claimed_on, c.tenant, c.n, c.first
   from windows w join claimed c using (window_seconds, window_start)
   union all
-  select w.channel, w.scope, w.window_seconds, w.window_start, w.granted, c.channel, c.tenant, c.n
+  select w.channel, w.scope, w.window_seconds, w.window_start, w.granted, w.since,
+    c.channel, c.tenant, c.n, c.first
   from windows w
   cross join lateral (
     select coalesce(min(n.window_start), w.window_start + interval '25 hours') as window_end
@@ -44,5 +50,5 @@ select format('%s messages of %s were claimed in the %s s from %s, and the limit
   ) as detail
 from counted
 where (channel = '' or claimed_on = channel) and (scope = 'channel' or tenant = substr(scope, 8))
-group by channel, scope, window_seconds, window_start, granted
-having sum(n) > granted
+group by channel, scope, window_seconds, window_start, granted, since
+having sum(n) > granted and min(first) >= since
