@@ -354,8 +354,8 @@ func TestInvariantsNameWhatIsBroken(t *testing.T) {
 	}
 }
 
-// TestALimitCountsOnlyWhatIsClaimedUnderIt, and not what leaves in its first or last second.
-func TestALimitCountsOnlyWhatIsClaimedUnderIt(t *testing.T) {
+// TestALimitDoesNotCountWhatWasClaimedBeforeItBegan, though it leaves in a second of the limit.
+func TestALimitDoesNotCountWhatWasClaimedBeforeItBegan(t *testing.T) {
 	t.Parallel()
 	r := lend(t)
 	apply(t, r.l, ledger.ChannelSpec{Name: "a"})
@@ -373,13 +373,36 @@ func TestALimitCountsOnlyWhatIsClaimedUnderIt(t *testing.T) {
 	if found := amiss(t, r.db, "windows_count_all"); !strings.Contains(found, "3 messages") {
 		t.Errorf("got %q, want that 3 messages were claimed", found)
 	}
+}
+
+// TestALimitDoesNotCountWhatIsClaimedAfterItEnded: the second in which it was removed is in the
+// history already, because a later one is open. That holds also when the limit comes back.
+func TestALimitDoesNotCountWhatIsClaimedAfterItEnded(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	with, without := ledger.ChannelSpec{
+		Name: "a", Limits: []admission.Limit{limit(admission.Second, 9)},
+	}, ledger.ChannelSpec{Name: "a"}
+	apply(t, r.l, with)
+	claimAll(t, r.l, batch("m", 3), "a")
+	// the seconds lie ahead, so that they do not end during the test
 	execute(t, r.db, `
+		update dispatcher.attempts set leaves_at = date_trunc('second', claimed_at) + interval '5 s';
+		delete from dispatcher.limit_history;
+		update dispatcher.limits set since = since - interval '1 minute', granted = 0,
+		  window_start = (select max(leaves_at) + interval '1 s' from dispatcher.attempts);
 		insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start, max,
-		  granted, since, until)
-		select channel, scope, window_seconds, unit, window_start + interval '1 s', 9, 0, since,
-		  window_start + interval '900 ms' from dispatcher.limits`)
-	if found := amiss(t, r.db, "windows_count_all"); found != "" {
-		t.Errorf("claimed after the limit ended, for all that is known: %s", found)
+		  granted, since)
+		select channel, scope, window_seconds, unit, window_start - interval '1 s', 9, 1, since
+		from dispatcher.limits`)
+	if found := amiss(t, r.db, "windows_count_all"); !strings.Contains(found, "3 messages") {
+		t.Errorf("got %q, want that 3 messages were claimed", found)
+	}
+	for i, spec := range []ledger.ChannelSpec{without, with} {
+		apply(t, r.l, spec)
+		if found := amiss(t, r.db, "windows_count_all"); found != "" {
+			t.Errorf("change %d: %s", i+1, found)
+		}
 	}
 }
 

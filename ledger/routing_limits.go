@@ -72,7 +72,7 @@ const recutWindows = `
 // granted nothing, but its release time still prevents a second burst, so it is kept too. A limit
 // that has opened no window since it came back is not: it is in the history from the time before. A
 // second that has not begun is kept even if it granted nothing: its until tells that the running
-// one, which is in the history already, does not count later claims.
+// second, which is in the history already, does not count later claims.
 const retireLimits = `
 	with wanted as (
 	  select channel, scope, window_seconds, unit, nullif(currency, '') as currency
@@ -93,7 +93,7 @@ const retireLimits = `
 	select channel, scope, window_seconds, unit, window_start, max, granted, reserved, currency,
 	  next_at, pace, taken, since, clock_timestamp()
 	from gone where granted > 0 or next_at > now() and window_start > 'epoch'
-	  or window_seconds = 1 and window_start > now()`
+	  or window_seconds = 1 and unit = 'messages' and window_start > clock_timestamp()`
 
 // upsertLimits writes the limits of the document. A limit that comes back gets its running window
 // back from the history: removing a limit and adding it again must not give the slots of a window

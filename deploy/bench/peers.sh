@@ -2,7 +2,7 @@
 # Kannel, Jasmin and the dispatcher in turn against one SMSC on this machine: how many messages a
 # second each submits. Nothing leaves the machine.
 #
-#   deploy/bench/peers.sh                      # all, 200 000 messages each
+#   deploy/bench/peers.sh                      # all, 200 000 messages each, 5 000 with Jasmin
 #   deploy/bench/peers.sh --rounds 3           # three times in turn; the best rate of each counts
 #   deploy/bench/peers.sh --messages 20000 dispatcher kannel
 #

@@ -4,16 +4,20 @@
 -- Only limits of a channel or a tenant are checked. An attempt counts in the second of leaves_at,
 -- and in longer windows at the time of its claim. A day ends where the limit's next day
 -- begins, 23 to 25 hours later. A window in which the limit began or ended has not counted
--- everything, nor one of a second for which attempts were claimed before the limit began. The
--- window that a limit ended in may be followed by one that was opened before its beginning.
+-- everything and is left out. So is a second if attempts that count in it were claimed before the
+-- limit began, or if the limit ended, or was removed and came back, before the second was over. A
+-- later second is open by then, at most 7.5 s ahead, and only its row shows that.
 with windows as materialized (
-  select * from (
-    select *, min(until) over (partition by channel, scope, window_seconds, unit
-      order by window_start rows between current row and unbounded following) as ended
-    from audit.limit_windows where unit = 'messages' and window_start >= :'since') w
-  where since <= window_start and until is null
-    and (ended is null or ended >= window_start + make_interval(secs => window_seconds))
-    and (scope = 'channel' or scope like 'tenant:%') and window_start < :'until'
+  select * from audit.limit_windows w
+  where unit = 'messages' and since <= window_start and until is null
+    and (scope = 'channel' or scope like 'tenant:%')
+    and window_start >= :'since' and window_start < :'until'
+    and not (window_seconds = 1 and exists (
+      select from audit.limit_windows n
+      where n.channel = w.channel and n.scope = w.scope and n.window_seconds = 1
+        and n.unit = 'messages' and n.window_start > w.window_start
+        and n.window_start <= w.window_start + interval '8 s'
+        and (n.until < w.window_start + interval '1 s' or n.since > w.since)))
 ), claimed as (
   select s.window_seconds, a.channel, m.tenant, count(*) as n,
     min(a.claimed_at) as first,
