@@ -95,6 +95,36 @@ func TestARowIsMadeForEachTenantThatClaims(t *testing.T) {
 	}
 }
 
+// TestALimitOfATenantBeginsWhenItsChannelIsLocked, not when the claim began to wait for that: others
+// may claim in between, and the limit has not counted them.
+func TestALimitOfATenantBeginsWhenItsChannelIsLocked(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	applyLimits(t, r.l, nil, eachTenant(admission.Day, 3))
+	execute(t, r.db, `begin`)
+	execute(t, r.db, `select from dispatcher.channels for update`)
+	claimed := make(chan error)
+	go func() {
+		claimed <- runClaim(t.Context(), r.l, ledger.Claim{
+			Messages: of("shop", 1), Channels: []string{"a"}, EachTenant: true,
+			Scopes: []ledger.ScopeRef{{Scope: tenant("shop")}},
+		}, giveScoped(nil))
+	}()
+	watch := raw(t, r.url)
+	tier.Within(t, 10*time.Second, "the claim waits for the channel", func() bool {
+		return waiters(t, watch) > 0
+	})
+	given := scalar[time.Time](t, r.db, `select clock_timestamp()`)
+	execute(t, r.db, `commit`)
+	if err := <-claimed; err != nil {
+		t.Fatal(err)
+	}
+	if since := scalar[time.Time](t, r.db, `select since from dispatcher.limits
+		where scope = 'tenant:shop'`); since.Before(given) {
+		t.Errorf("the limit began at %v, before the channel was given free at %v", since, given)
+	}
+}
+
 // TestALimitOfEachTenantBeginsWithWhatTheyHaveTaken, when it is added and when it comes back.
 func TestALimitOfEachTenantBeginsWithWhatTheyHaveTaken(t *testing.T) {
 	t.Parallel()
