@@ -95,8 +95,8 @@ func TestARowIsMadeForEachTenantThatClaims(t *testing.T) {
 	}
 }
 
-// TestALimitOfATenantBeginsWhenItsChannelIsLocked, not when the claim began to wait for that: others
-// may claim in between, and the limit has not counted them.
+// TestALimitOfATenantBeginsWhenItsChannelIsLocked, not when the claim began to wait for that:
+// others may claim in between, and the limit has not counted them.
 func TestALimitOfATenantBeginsWhenItsChannelIsLocked(t *testing.T) {
 	t.Parallel()
 	r := lend(t)
