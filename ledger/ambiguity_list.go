@@ -46,7 +46,7 @@ type AmbiguousFilter struct {
 const fromAmbiguous = `
 	from facts.ambiguous d
 	join facts.stored_messages m on m.seq = d.message_seq
-	join facts.attempts a on a.message_seq = d.message_seq and a.attempt = d.last`
+	join facts.stored_attempts a on a.message_seq = d.message_seq and a.attempt = d.last`
 
 // ambiguities selects the columns that scanAmbiguityRecord reads.
 const ambiguities = `
@@ -177,7 +177,7 @@ func (s *Ambiguities) otherIDs(ctx context.Context, seq int64) (map[int][]string
 		return n, err
 	}, `
 		select r.attempt, r.reference from facts.receipts r
-		join facts.attempts a on a.message_seq = r.message_seq and a.attempt = r.attempt
+		join facts.stored_attempts a on a.message_seq = r.message_seq and a.attempt = r.attempt
 		where r.message_seq = $1 and r.part is null and r.received_at is not null
 		  and position(' ' in r.reference) = 0
 		  and r.reference <> all (string_to_array(coalesce(a.provider_reference, ''), ' '))

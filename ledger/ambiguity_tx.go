@@ -70,7 +70,7 @@ var ambiguityNames = []string{
 
 // ambiguityArrays are the parameters of recordAmbiguities; nil when no settlement says anything
 // about an ambiguity.
-func ambiguityArrays(order []*Settlement) []any {
+func ambiguityArrays(order []settling) []any {
 	var seq []int64
 	var attempt []int16
 	var key, account, step, verdict []string
@@ -110,8 +110,8 @@ func (s *Settlement) afterUnknown() bool {
 
 // repeatArrays are the parameters of lockRepeated; nil when no settlement follows an unknown
 // attempt.
-func repeatArrays(order []*Settlement) []any {
-	if !slices.ContainsFunc(order, (*Settlement).afterUnknown) {
+func repeatArrays(order []settling) []any {
+	if !slices.ContainsFunc(order, func(s settling) bool { return s.afterUnknown() }) {
 		return nil
 	}
 	seq, attempt, after := make([]int64, len(order)), make([]int16, len(order)),
@@ -323,7 +323,7 @@ func resolveIn(ctx context.Context, tx pgx.Tx, r *Resolution) (closed bool, err 
 	batch, day := &pgx.Batch{}, DayOf(r.Seq)
 	if r.Settlement == nil {
 		batch.Queue(lockResolved.on(day), r.Seq)
-	} else if err := settleIn(ctx, tx, day, bySeq([]Settlement{*r.Settlement}), how{merge: true}); err != nil {
+	} else if err := settleIn(ctx, tx, day, bySeq([]Settlement{*r.Settlement}), nil, true); err != nil {
 		return false, err
 	}
 	batch.Queue(lockMessage.on(day), r.Seq)

@@ -236,7 +236,7 @@ func repeat(m ledger.Message, n int) ledger.Settlement {
 }
 
 const seeBill = `select string_agg(concat_ws(' ', outcome, segments, price_micros > 0), ', '
-	order by attempt) from dispatcher.attempts`
+	order by attempt) from dispatcher.all_attempts`
 
 func TestTheLatestAttemptUnderAKeyCarriesThePriceOfTheSubmission(t *testing.T) {
 	t.Parallel()

@@ -69,7 +69,7 @@ func TestACancellationThatComesFirstEndsItsMessage(t *testing.T) {
 	for sql, want := range map[string]int{
 		`select count(*) from dispatcher.messages where state = 'failed' and reason = 'cancelled'
 			and next_at is null and finished_at is not null and attempts = 0`: 3,
-		`select count(*) from dispatcher.attempts`: 3,
+		`select count(*) from dispatcher.all_attempts`: 3,
 		`select count(*) from dispatcher.operator_actions where action = 'cancel'
 			and author = 'shop' and reason = 'withdrawn' and via = 'control topic'`: 3,
 		`select count(*) from dispatcher.operator_actions where action = 'cancel_pending'

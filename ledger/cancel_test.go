@@ -145,11 +145,11 @@ func TestNothingIsBothCancelledAndSent(t *testing.T) {
 		})
 	}
 	work.Wait()
-	sent := scalar[int](t, db, `select count(*) from dispatcher.attempts`)
+	sent := scalar[int](t, db, `select count(*) from dispatcher.all_attempts`)
 	ended := scalar[int](t, db, `select count(*) from dispatcher.messages
 		where state = 'failed' and reason = 'cancelled'`)
 	both := scalar[int](t, db, `select count(*) from dispatcher.messages m
-		join dispatcher.attempts a on a.message_seq = m.seq where m.state = 'failed'`)
+		join dispatcher.all_attempts a on a.message_seq = m.seq where m.state = 'failed'`)
 	told := scalar[int](t, db, `select count(*) from dispatcher.outbox, unnest("values") as v(value)
 		where v.value = convert_to('{"cancelled":1}', 'UTF8')`)
 	t.Logf("%d sent, %d cancelled", sent, ended)

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"encoding/json"
 	"slices"
 
 	"dispatcher/admission"
@@ -43,6 +44,9 @@ func checkOne(m *Message, intake Intake, d *Decision) error {
 	case Sending:
 		if d.Attempt.Number != m.Attempts+1 {
 			return refuse("attempt %d follows %d attempts", d.Attempt.Number, m.Attempts)
+		}
+		if r := d.Attempt.Ranking; len(r) > 0 && !json.Valid(r) { // PostgreSQL reads it later
+			return refuse("the ranking of an attempt is not JSON")
 		}
 		if err := checkTicket(m, &d.Attempt); err != nil {
 			return err

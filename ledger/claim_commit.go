@@ -17,8 +17,8 @@ import (
 var errEnded = errors.New("the claim has ended before")
 
 // Commit writes the decisions and ends the claim, in one round trip, and one more for each of three
-// tables with new rows. When it returns nil, everything is durable. When it returns an error,
-// nothing is: no row, no slot.
+// tables with new rows: messages, payloads, and attempts that are not first ones. When it returns
+// nil, everything is durable. When it returns an error, nothing is: no row, no slot.
 //
 // If the connection breaks while attempts are being committed, Commit does not return until it has
 // found out whether they were, even after ctx has ended; only Close cuts that short. Attempts that
@@ -35,6 +35,9 @@ func (t *Tx) Commit(ctx context.Context, d Decisions) error {
 	t.release()
 	if lost {
 		err = t.claims.commitOutcome(ctx, t, err)
+	}
+	if err == nil {
+		t.claims.open.add(t)
 	}
 	return wrap("claim", err)
 }
@@ -94,8 +97,13 @@ func (t *Tx) write(ctx context.Context, commit *commitTag) error {
 	batch := &pgx.Batch{}
 	fresh, attempts, changes := split(&t.seen, t.decisions.Each)
 	t.attempts = attempts
-	if err := t.copyNew(ctx, fresh, attempts); err != nil {
+	first, later := t.firstAttempts()
+	t.first = first
+	if err := t.copyNew(ctx, fresh, later); err != nil {
 		return err
+	}
+	if len(first) > 0 {
+		batch.Queue(insertOpenClaim, t.openClaimArrays()...)
 	}
 	t.eachDay(changes, func(day Day, some []int) {
 		batch.Queue(updateMessages.on(day), changeArrays(&t.seen, t.decisions.Each, some)...)
@@ -244,6 +252,9 @@ func (s *Claims) committed(ctx context.Context, t *Tx) (yes bool, err error) {
 		return false, errInProgress
 	}
 	first := t.attempts[0]
+	if len(t.first) > 0 {
+		first = t.first[0] // the key of its row in open_claims
+	}
 	seq := t.seen.Messages[first].Seq
 	err = conn.QueryRow(ctx, selectCommitted.on(DayOf(seq)), seq,
 		t.decisions.Each[first].Attempt.Number, t.instance, t.seen.Now).Scan(&yes)
@@ -261,6 +272,9 @@ const selectRunning = `
 var selectCommitted = ofDay(`
 	select exists (
 	  select from dispatcher.attempts where message_seq = $1 and attempt = $2 and instance = $3
+	    and claimed_at = $4
+	  union all
+	  select from dispatcher.open_claims where first_seq = $1 and instance = $3
 	    and claimed_at = $4)
 	from pg_logical_emit_message(true, 'dispatcher', '')`)
 

@@ -31,7 +31,7 @@ var (
 	from stdin binary`)
 )
 
-// copyNew stores new messages, their payloads, and attempts.
+// copyNew stores new messages, their payloads, and attempts that are not kept in open_claims.
 func (t *Tx) copyNew(ctx context.Context, fresh, attempts []int) (err error) {
 	store := func(
 		table string, statement *dayStatement, which []int, write func(rows *copied, at int),

@@ -47,6 +47,7 @@ type Tx struct {
 	turnsBefore     map[string]string // the tenant that had the last turn before, by lane
 	decisions       Decisions
 	attempts        []int // positions in seen.Messages that get an attempt, ascending by seq
+	first           []int // of these, first attempts that are stored in open_claims
 	xid             int64
 }
 

@@ -33,7 +33,7 @@ func TestClaimStoresABatchWithItsAttemptsAndSlots(t *testing.T) {
 		"messages": scalar[int64](t, db,
 			`select count(*) from dispatcher.message_states where state = 'sending' and attempts = 1`),
 		"attempts": scalar[int64](t, db,
-			`select count(*) from dispatcher.attempts where claimed_at = $1 and outcome is null`,
+			`select count(*) from dispatcher.all_attempts where claimed_at = $1 and outcome is null`,
 			seen.Now),
 		"second": scalar[int64](t, db,
 			`select granted from dispatcher.limits where window_seconds = 1`),
@@ -92,7 +92,7 @@ func TestClaimLeavesNothingBehindWhenDecideFails(t *testing.T) {
 	db := rig.db
 	if n := scalar[int](t,
 		db, `select (select count(*) from dispatcher.messages) + (select count(*)
-			from dispatcher.attempts)
+			from dispatcher.all_attempts)
 		+ (select sum(granted) from dispatcher.limits) + (select sum(active)
 		from audit.active)`); n != 0 {
 		t.Errorf("%d traces were left behind", n)

@@ -50,14 +50,14 @@ func TestConcurrentClaimsGrantExactlyWhatTheyDecidedAndNeverMore(t *testing.T) {
 	}
 	workers.Wait()
 	for sql, want := range map[string]int64{
-		`select count(*) from dispatcher.attempts`: given.Load(),
+		`select count(*) from dispatcher.all_attempts`: given.Load(),
 		`select count(*) from dispatcher.messages`: int64(
 			8 * rounds * 20),
 		`select count(*) from dispatcher.message_states where state = 'waiting'`: int64(
 			8*rounds*20) - given.Load(),
 		`select sum(active) from audit.active`: 0,
 		`select sum(granted) from audit.limit_windows where window_seconds=86400`: scalar[int64](t,
-			db, `select count(*) from dispatcher.attempts where channel <> 'c'`),
+			db, `select count(*) from dispatcher.all_attempts where channel <> 'c'`),
 	} {
 		if got := scalar[int64](t, db, sql); got != want {
 			t.Errorf("%s: %d, want %d", sql, got, want)

@@ -92,7 +92,7 @@ func turns(t testing.TB, url string) string {
 	t.Helper()
 	return scalar[string](t, raw(t, url), `
 		select coalesce(string_agg(channel, '' order by claimed_at, message_seq), '')
-		from dispatcher.attempts`)
+		from dispatcher.all_attempts`)
 }
 
 // rotation is n turns in configured order.

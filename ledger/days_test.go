@@ -160,7 +160,7 @@ func TestAnIdIsStoredOnceAcrossATurnAndMidnight(t *testing.T) {
 	for what, want := range map[string]int{
 		`select count(*) from dispatcher.messages`:           all,
 		`select count(distinct id) from dispatcher.messages`: all,
-		`select count(*) from dispatcher.attempts`:           all,
+		`select count(*) from dispatcher.all_attempts`:       all,
 		`select count(*) from dispatcher.payloads`:           all,
 		`select active from audit.active`:                    all,
 		`select count(*) from dispatcher.messages m where seq <> dispatcher.seq_of(id)

@@ -34,6 +34,10 @@ type db struct {
 	instance atomic.Int64    // set by Instances.Register
 
 	calendar calendar
+	open     openAttempts
+	// openKnown says that all instances know open_claims. During an upgrade some do not: then a claim
+	// stores a row for each attempt.
+	openKnown atomic.Bool
 
 	closing  context.Context // ended by Close
 	loops    sync.WaitGroup

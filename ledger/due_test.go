@@ -31,7 +31,7 @@ func TestEveryMessageThatComesDueIsInDue(t *testing.T) {
 		"messages in due": `select count(*) from dispatcher.due`,
 		"reasons in due":  `select count(distinct (state, reason, waits_for)) from dispatcher.due`,
 		"ended messages":  `select count(*) from dispatcher.message_states where finished_at is not null`,
-		"repeated ones":   `select count(*) from dispatcher.attempts where attempt > 1`,
+		"repeated ones":   `select count(*) from dispatcher.all_attempts where attempt > 1`,
 	} {
 		if n := scalar[int](t, b.db, sql); n < 3 {
 			t.Errorf("there are %d %s", n, what)
@@ -203,7 +203,7 @@ func takeAll(seen *ledger.Seen, c *ledger.ChannelState, tenant string) bool {
 func (b *business) open(random *rand.Rand) (messages []ledger.Message) {
 	rows, err := b.db.Query(b.t.Context(), `
 		select a.message_seq, m.id, a.attempt - 1 as attempts, a.channel as pinned
-		from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+		from dispatcher.all_attempts a join dispatcher.messages m on m.seq = a.message_seq
 		where a.outcome is null or a.outcome = 'unknown' and a.message_seq % 4 = $1
 		order by hashint8(a.message_seq + $1) limit 6`, random.IntN(4))
 	if err != nil {

@@ -237,7 +237,7 @@ func TestClaimsOfNewTenantsAreExact(t *testing.T) {
 		t.Error(got)
 	}
 	if got, want := scalar[int64](t, db, `select sum(granted) from audit.limit_windows`),
-		scalar[int64](t, db, `select count(*) from dispatcher.attempts`); got != want ||
+		scalar[int64](t, db, `select count(*) from dispatcher.all_attempts`); got != want ||
 		want != int64(15*rounds) {
 		t.Errorf("%d granted, %d attempts, want %d", got, want, 15*rounds)
 	}

@@ -151,8 +151,10 @@ func isDuplicate(err error) bool {
 	return ok && pg.Code == "23505"
 }
 
-// isSettledBefore reports whether settlePlain failed because an attempt has an outcome already.
-func isSettledBefore(err error) bool {
+// isStored reports whether insertSettled failed because an attempt has a row, or a claim is not in
+// open_claims.
+func isStored(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && pg.Code == "23502" && pg.TableName == "outbox" && pg.ColumnName == "keys"
+	return ok && strings.HasPrefix(pg.TableName, "attempts") &&
+		(pg.Code == "23505" || pg.Code == "23502" && pg.ColumnName == "message_seq")
 }

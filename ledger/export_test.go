@@ -23,6 +23,11 @@ func (l *Ledger) Believe(day Day, turn int64) {
 	l.calendar.turn.Store(turn)
 }
 
+// StoreOpenClaims does what ReleaseSlots does with old claims of this process, with all of them.
+func (s *Settlements) StoreOpenClaims(ctx context.Context) error {
+	return s.storeOwn(ctx, s.instance.Load(), 0)
+}
+
 // ConfirmIdentity does what a process does at each keepInterval.
 func (s *Instances) ConfirmIdentity() { s.confirmIdentity() }
 

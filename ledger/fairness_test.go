@@ -270,7 +270,7 @@ func TestManyClaimersDrainAQueueWithoutWaitingInACircle(t *testing.T) {
 	}
 	claimers.Wait()
 	if got := scalar[int](t, db,
-		`select count(*) from dispatcher.attempts where attempt = 1`); got != 125*n {
+		`select count(*) from dispatcher.all_attempts where attempt = 1`); got != 125*n {
 		t.Errorf("%d of %d messages were sent", got, 125*n)
 	}
 }

@@ -130,7 +130,7 @@ func TestTimelyCountsWhatHadItsTimeAndIsNotTheRecipientsFault(t *testing.T) {
 	execute(t, db, `update dispatcher.attempts set claimed_at = now() - interval '5 minutes',
 		settled_at = now() - interval '5 minutes' where channel in ('b', 'mute', 'none')`)
 	execute(t, db, `insert into dispatcher.receipts (channel, reference, message_seq, attempt, part)
-		select channel, 'r', message_seq, attempt, 1 from dispatcher.attempts
+		select channel, 'r', message_seq, attempt, 1 from dispatcher.all_attempts
 		where channel = 'mute' order by message_seq desc limit 1`)
 	got, err := l.Receipts.Timely(t.Context(), 2*time.Minute, 10*time.Minute, time.Minute)
 	want := []ledger.Timely{
@@ -220,6 +220,7 @@ func TestCarriedCountsAnswersThatComeLate(t *testing.T) {
 	answers(t, l, "late", "a", provider.Accepted, "", provider.Unknown, "timeout", provider.Refused,
 		"503")
 	claimAll(t, l, batch("open", 2), "a") // not answered yet
+	execute(t, db, ledgertest.StoreOpen)
 	execute(t, db, `update dispatcher.attempts set claimed_at = claimed_at - interval '5 minutes'`)
 	answers(t, l, "now", "a", provider.Accepted, "", provider.Unknown, "timeout")
 	for late, want := range map[time.Duration]ledger.Carried{

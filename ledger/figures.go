@@ -126,10 +126,10 @@ const dayRows = `
 	      -- The state of a message that was simply accepted stays sending; see message_states.
 	      when a.state <> 'sending' then ''
 	      when a.outcome = 'accepted' then ''
-	      when a.attempts > 1 and exists (select from facts.attempts e where e.message_seq = a.seq
-	        and e.outcome = 'accepted') then ''
+	      when a.attempts > 1 and exists (select from facts.stored_attempts e
+	        where e.message_seq = a.seq and e.outcome = 'accepted') then ''
 	      else 'open' end as ended,
-	    a.attempt = 1 or carries and not exists (select from facts.attempts e
+	    a.attempt = 1 or carries and not exists (select from facts.stored_attempts e
 	      where e.message_seq = a.seq and e.attempt < a.attempt
 	        and e.channel = a.channel and e.outcome = 'accepted') as first_part,
 	    case when carries and a.channel <> a.first_choice then (
@@ -143,11 +143,11 @@ const dayRows = `
 	        end
 	      from (
 	        select e.message_seq, e.attempt, e.ranking, e.reason, a.first_choice
-	        from facts.attempts e
+	        from facts.stored_attempts e
 	        where e.message_seq = a.seq and e.channel <> a.first_choice
 	        order by e.attempt limit 1) g
 	      left join lateral (
-	        select a.outcome, a.provider_code from facts.attempts a
+	        select a.outcome, a.provider_code from facts.stored_attempts a
 	        where a.message_seq = g.message_seq and a.channel = g.first_choice
 	          and a.attempt < g.attempt and not ` + isUnsent + `
 	        order by a.attempt desc limit 1) b on true) else '' end as cause

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
 )
 
@@ -273,6 +274,7 @@ func TestWhatHappenedCannotBeDeletedOrChanged(t *testing.T) {
 	} {
 		refused(t, app, sql)
 	}
+	execute(t, r.db, ledgertest.StoreOpen)
 	// what the dispatcher does
 	for _, sql := range []string{
 		set(receipts+`'r1'`, `state = 'delivered', cause = null, code = 'y', received_at = now()`),
@@ -342,7 +344,7 @@ func TestExpiryDeletesNothingThatIsKept(t *testing.T) {
 	}
 	// a receipt with our key, of an attempt that was accepted
 	k.exec(t, `insert into dispatcher.receipts (channel, reference, message_seq, attempt, due_at)
-		select 'a', 'a0', message_seq, 1, now() from dispatcher.attempts limit 1`)
+		select 'a', 'a0', message_seq, 1, now() from dispatcher.all_attempts limit 1`)
 	execute(t, app, `select dispatcher.drop_denied_receipts(array_agg(message_seq),
 		array_agg(channel), array_agg(reference)) from dispatcher.receipts`)
 	want("a0 lost ref-old ref-young stray 2")
@@ -350,7 +352,7 @@ func TestExpiryDeletesNothingThatIsKept(t *testing.T) {
 	k.exec(t, `update dispatcher.attempts set outcome = 'refused'`)
 	k.exec(t, `insert into dispatcher.receipts (channel, reference, message_seq, attempt, state,
 		received_at, due_at) select 'a', n, message_seq, 1, s, case when s <> 'expected' then now() end, d
-		from dispatcher.attempts, lateral (values ('a1', 'expected', now() + interval '1 hour'),
+		from dispatcher.all_attempts, lateral (values ('a1', 'expected', now() + interval '1 hour'),
 		  ('a2', 'delivered', now()), ('a3', 'expected', now()), ('a4', 'undelivered', now()),
 		  ('a5', 'expected', null)) as v(n, s, d)
 		where message_seq = (select max(seq) from dispatcher.messages)`)
@@ -406,7 +408,7 @@ func TestAReferenceUsedAgainStaysWhereTheAnswerDoesNotNameIt(t *testing.T) {
 		"m-00001 r expected"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := scalar[string](t, r.db, `select receipt_state from dispatcher.attempts
+	if got := scalar[string](t, r.db, `select receipt_state from dispatcher.all_attempts
 		where message_seq = $1`, sent[0].Seq); got != "delivered" {
 		t.Errorf("the first message is %s", got)
 	}

@@ -34,16 +34,26 @@ const unbrokenGap = 2 * time.Second
 // it.
 func (s *Instances) Register(ctx context.Context) error {
 	var id int64
+	var known bool
 	err := s.hot.QueryRow(ctx, `
-		insert into dispatcher.instances (region, host, version, key_id, counts, beating_since)
-		values ($1, $2, $3, nullif($4, ''), '{}', clock_timestamp()) returning id`,
-		s.config.Region, s.config.Host, s.config.Version, s.config.KeyID).Scan(&id)
+		insert into dispatcher.instances (region, host, version, key_id, counts, beating_since,
+		  reads_open_claims)
+		values ($1, $2, $3, nullif($4, ''), '{}', clock_timestamp(), true)
+		returning id, `+allReadOpenClaims,
+		s.config.Region, s.config.Host, s.config.Version, s.config.KeyID).Scan(&id, &known)
 	if err != nil {
 		return wrap("register instance", err)
 	}
+	s.open.forget() // it belongs to the instance that this process was before, if any
 	s.instance.Store(id)
+	s.openKnown.Store(known)
 	return nil
 }
+
+// allReadOpenClaims is false while an instance of a build before migration 039 is alive, see
+// db.openKnown.
+const allReadOpenClaims = `not exists (select from dispatcher.instances o
+	where o.left_at is null and not o.reads_open_claims)`
 
 // ID is the number that Register got; 0 before.
 func (s *Instances) ID() int64 { return s.instance.Load() }
@@ -82,26 +92,29 @@ func (s *Instances) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beatTimeout)
 	defer cancel()
 	b.Sent = time.Now()
+	var known bool
 	err = conn.QueryRow(ctx, `
 		insert into dispatcher.instances as i (id, region, host, version, key_id, last_seen,
-		  oldest_open_at, counts, beating_since)
-		values ($1, $2, $3, $4, nullif($7, ''), clock_timestamp(), $5, '{}', clock_timestamp())
+		  oldest_open_at, counts, beating_since, reads_open_claims)
+		values ($1, $2, $3, $4, nullif($7, ''), clock_timestamp(), $5, '{}', clock_timestamp(), true)
 		on conflict (id) do update set last_seen = excluded.last_seen,
 		  oldest_open_at = coalesce(excluded.oldest_open_at, i.last_seen), left_at = null,
 		  beating_since = case when excluded.last_seen - i.last_seen > $6::interval
 		    then excluded.last_seen else i.beating_since end
 		returning last_seen, least(beating_since, (
 		  select min(o.beating_since) from dispatcher.instances o
-		  where o.id <> $1 and o.left_at is null and o.last_seen > clock_timestamp() - $6::interval))`,
+		  where o.id <> $1 and o.left_at is null and o.last_seen > clock_timestamp() - $6::interval)),
+		  `+allReadOpenClaims,
 		id, s.config.Region, s.config.Host, s.config.Version, instant(oldestOpen), unbrokenGap,
 		s.config.KeyID).
-		Scan(&b.At, &b.Unbroken)
+		Scan(&b.At, &b.Unbroken, &known)
 	if err != nil {
 		s.dropHeart()
 		return Heartbeat{}, wrap("heartbeat", err)
 	}
 	b.At, b.Unbroken = b.At.UTC(), b.Unbroken.UTC()
 	s.calendar.saw(b.At)
+	s.openKnown.Store(known)
 	return b, nil
 }
 
@@ -139,9 +152,9 @@ func (s *Instances) dropHeart() {
 	s.heart.conn = nil
 }
 
-// Leave removes this process's row at an orderly stop, when it has no attempt without outcome. If
-// it has one, the row stays and counts as dead at once, so that other instances recover the attempt
-// without waiting.
+// Leave removes this process's row at an orderly stop. If it has an attempt without outcome, the
+// trigger instances_kept keeps the row, which counts as dead at once, so that other instances
+// recover the attempt without waiting.
 func (s *Instances) Leave(ctx context.Context) error {
 	id := s.instance.Swap(0)
 	if id == 0 {
@@ -161,15 +174,13 @@ func (s *Instances) leave(ctx context.Context, id int64) error {
 	if err := s.leaveIdentity(ctx, id); err != nil {
 		return err
 	}
+	if err := s.storeOwn(ctx, id, 0); err != nil {
+		return err
+	}
 	_, err := s.hot.Exec(ctx, `
-		with gone as (
-		  delete from dispatcher.instances i where i.id = @id and not exists (
-		    select from dispatcher.attempts a where `+openOf+`)
-		  returning id
-		)
+		with gone as (delete from dispatcher.instances where id = $1 returning id)
 		update dispatcher.instances set left_at = clock_timestamp()
-		where id = @id and id not in (select id from gone)`,
-		pgx.StrictNamedArgs{"id": id, "slack": slack, "max_silence": maxSilence})
+		where id = $1 and id not in (select id from gone)`, id)
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"dispatcher/admission"
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
 )
 
@@ -158,6 +159,7 @@ func everyKind(t testing.TB, r *rig) {
 	}
 	second := m[7]
 	second.Attempts = 1
+	execute(t, r.db, ledgertest.StoreOpen)
 	settleAll(t, r.l, accepted([]ledger.Message{second}))
 	goOnTo(t, r.l, "b", m[8])
 }
@@ -239,7 +241,7 @@ func TestInvariantsNameWhatIsBroken(t *testing.T) {
 				  where id = 'm-00007' returning seq)
 				insert into dispatcher.attempts select message_seq, instance, now(), null, null, price_micros, 3,
 				  segments, 'c', 'retry', currency, null, now(), null, null, 1, null, null, 'accepted', 'x'
-				from dispatcher.attempts a, n where a.message_seq = n.seq and a.attempt = 1`,
+				from dispatcher.all_attempts a, n where a.message_seq = n.seq and a.attempt = 1`,
 			"message m-00007 may have been taken 3 times",
 		},
 		{
@@ -258,7 +260,7 @@ func TestInvariantsNameWhatIsBroken(t *testing.T) {
 		},
 		{
 			"nothing_after_its_deadline", `update dispatcher.messages m set expires_at = a.claimed_at
-				from dispatcher.attempts a where a.message_seq = m.seq and m.id = 'm-00001'`,
+				from dispatcher.all_attempts a where a.message_seq = m.seq and m.id = 'm-00001'`,
 			"attempt 1 of message m-00001 was claimed at",
 		},
 		{
@@ -360,12 +362,13 @@ func TestALimitDoesNotCountWhatWasClaimedBeforeItBegan(t *testing.T) {
 	r := lend(t)
 	apply(t, r.l, ledger.ChannelSpec{Name: "a"})
 	claimAll(t, r.l, batch("m", 3), "a")
+	execute(t, r.db, ledgertest.StoreOpen)
 	execute(t, r.db, `
 		update dispatcher.attempts set leaves_at = date_trunc('second', claimed_at) + interval '1 s';
 		insert into dispatcher.limits (channel, scope, window_seconds, unit, configured_max, max,
 		  window_start, granted, since)
 		select 'a', 'channel', 1, 'messages', 9, 9, max(leaves_at), 1,
-		  max(claimed_at) + interval '1 microsecond' from dispatcher.attempts`)
+		  max(claimed_at) + interval '1 microsecond' from dispatcher.all_attempts`)
 	if found := amiss(t, r.db, "windows_count_all"); found != "" {
 		t.Errorf("claimed before the limit began: %s", found)
 	}
@@ -385,12 +388,13 @@ func TestALimitDoesNotCountWhatIsClaimedAfterItEnded(t *testing.T) {
 	}, ledger.ChannelSpec{Name: "a"}
 	apply(t, r.l, with)
 	claimAll(t, r.l, batch("m", 3), "a")
+	execute(t, r.db, ledgertest.StoreOpen)
 	// the seconds lie ahead, so that they do not end during the test
 	execute(t, r.db, `
 		update dispatcher.attempts set leaves_at = date_trunc('second', claimed_at) + interval '5 s';
 		delete from dispatcher.limit_history;
 		update dispatcher.limits set since = since - interval '1 minute', granted = 0,
-		  window_start = (select max(leaves_at) + interval '1 s' from dispatcher.attempts);
+		  window_start = (select max(leaves_at) + interval '1 s' from dispatcher.all_attempts);
 		insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start, max,
 		  granted, since)
 		select channel, scope, window_seconds, unit, window_start - interval '1 s', 9, 1, since

@@ -7,9 +7,8 @@
 //	                   shared state under lock (one round trip)
 //	Tx.Commit          ends the claim: store new messages as they were decided, and update
 //	                   the others (one round trip, and one for each of three tables with
-//	                   new rows)
-//	Settlements.Settle outcomes, next states, freed slots: one transaction, usually of one
-//	                   statement (one round trip)
+//	                   new rows: messages, payloads, and attempts that are not first ones)
+//	Settlements.Settle outcomes, next states, freed slots: one transaction (one round trip)
 //	Receipts.Receive   one transaction: merge receipts into their rows, and update the
 //	                   states of messages (three round trips)
 //	Outbox.Publish     notices, in order, by one process at a time
@@ -29,6 +28,7 @@
 //
 // Lock order, which every writer keeps:
 //
+//	attempts     new rows, by message: nobody can hold a lock on them
 //	ids          ascending; claims, and the release of the id of a dead record
 //	awaited      SKIP LOCKED
 //	receipts     by channel and reference; SKIP LOCKED for rows that are due
@@ -40,6 +40,7 @@
 //	freed_slots  by channel; not claims, which only read it
 //	ambiguous    by message and key
 //	outbox       its sequence
+//	open_claims  SKIP LOCKED
 //
 // A transaction that changes a message has locked it, and the trigger then locks its row of due. A
 // transaction that locks a row of due first must therefore not wait for the message. A claim and

@@ -225,7 +225,7 @@ const countTaken = `
 	  sum(a.price_micros)::bigint
 	from (
 	  select message_seq, channel, outcome, segments, price_micros, currency
-	    from dispatcher.attempts
+	    from dispatcher.all_attempts
 	  where claimed_at >= $1 and claimed_at < coalesce($2::timestamptz, 'infinity') offset 0
 	) a left join lateral (
 	  select tenant, segments, case when cardinality($4::text[]) > 0 then (

@@ -13,6 +13,7 @@ import (
 	"dispatcher/admission"
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
 )
 
@@ -204,6 +205,7 @@ func TestOnlyTheRunningWindowIsCounted(t *testing.T) {
 			l, db := worn(t)
 			midnight := admission.Day.Start(scalar[time.Time](t, db, `select clock_timestamp()`),
 				zone)
+			execute(t, db, ledgertest.StoreOpen)
 			execute(t, db, `update dispatcher.attempts
 				set claimed_at = $1::timestamptz - interval '1 microsecond'
 				where message_seq % 2 = 0`, midnight)
@@ -213,7 +215,7 @@ func TestOnlyTheRunningWindowIsCounted(t *testing.T) {
 				limit(admission.Day, 100), limit(admission.Second, 100),
 			})
 			left := scalar[int](t, db,
-				`select count(*) from dispatcher.attempts where message_seq % 2 = 1`)
+				`select count(*) from dispatcher.all_attempts where message_seq % 2 = 1`)
 			if got, want := granted(t, db), fmt.Sprintf("a channel 86400 messages %d of 100",
 				left); got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
@@ -299,6 +301,7 @@ func TestADayThatBeginsWhileItIsCountedHasOnlyWhatWasClaimedInIt(t *testing.T) {
 	zone := dayBegan(t, db, 24*time.Hour-3*time.Second)
 	midnight := admission.Day.End(scalar[time.Time](t, db, `select clock_timestamp()`), zone)
 	mustClaim(t, other, of("shop", 3))
+	execute(t, db, ledgertest.StoreOpen)
 	execute(t, db, `update dispatcher.attempts
 		set claimed_at = $1::timestamptz - interval '1 minute'`, midnight)
 	counts := 0
@@ -333,6 +336,7 @@ func TestAWindowThatIsOverKeepsTheMaximumThatHeldInIt(t *testing.T) {
 			set window_start = window_start - interval '1 day'`)
 		execute(t, db, `update dispatcher.limit_history
 			set window_start = window_start - interval '1 day'`)
+		execute(t, db, ledgertest.StoreOpen)
 		execute(t, db, `update dispatcher.attempts set claimed_at = claimed_at - interval '1 day'`)
 	}
 	const all = `select coalesce(string_agg(granted || '/' || max, ' ' order by window_start), '')
@@ -381,6 +385,7 @@ func TestCountersAgreeWithAttemptsWhereTheLimitHeldThroughout(t *testing.T) {
 	on := []admission.Limit{limit(admission.Minute, 100)}
 	past := func() {
 		for _, sql := range []string{
+			ledgertest.StoreOpen,
 			`update dispatcher.limits
 				set window_start = window_start - interval '1 minute',
 				  since = since - interval '1 minute'`,

@@ -138,7 +138,7 @@ func TestAClaimWaitsForChannelsBeforeItLocksWhatIsDue(t *testing.T) {
 	if err := errors.Join(<-settled, <-claimed); err != nil {
 		t.Error(err)
 	}
-	if n := scalar[int](t, r.db, `select count(*) from dispatcher.attempts`); n != 2 {
+	if n := scalar[int](t, r.db, `select count(*) from dispatcher.all_attempts`); n != 2 {
 		t.Errorf("%d attempts of two messages that were accepted", n)
 	}
 }

@@ -71,7 +71,7 @@ func further(m ledger.Message, outcome provider.Outcome) []ledger.Settlement {
 const wentOn = `select concat_ws(' ', m.state, case when m.possible_duplicate then 'flagged' end,
 	'|',
 	(select string_agg(concat_ws(' ', a.channel, a.outcome, a.receipt_state), ', ' order by a.attempt)
-	  from dispatcher.attempts a where a.message_seq = m.seq),
+	  from dispatcher.all_attempts a where a.message_seq = m.seq),
 	(select '| due ' || d.state from dispatcher.due d where d.seq = m.seq))
 	from dispatcher.message_states m where m.id = 'm'`
 

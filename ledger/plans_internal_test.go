@@ -38,7 +38,7 @@ func TestHotStatementsReadADayByItsKeys(t *testing.T) {
 		"what receipts say":           updateAttemptRows, "received": updateReceived,
 		"states": updateStatuses, "flags": flagMessages,
 		"cancel": cancelMessages, "lock": lockMessages, "settle": settle,
-		"settle plain": settlePlain, "corrected": corrected,
+		"stored": selectStored, "corrected": corrected,
 	} {
 		statements[name] = s.on(DayAt(time.Now()))
 	}
@@ -47,7 +47,7 @@ func TestHotStatementsReadADayByItsKeys(t *testing.T) {
 			t.Errorf("%s:\n%s", name, got)
 		}
 	}
-	if byKeys(genericPlan(t, conn, `select from dispatcher.attempts where channel = $1`)) {
+	if byKeys(genericPlan(t, conn, `select from dispatcher.all_attempts where channel = $1`)) {
 		t.Error("a scan of all days passes")
 	}
 	if _, err := conn.Exec(t.Context(), `select dispatcher.make_day(20000);
@@ -58,7 +58,8 @@ func TestHotStatementsReadADayByItsKeys(t *testing.T) {
 		"ids": insertIDs[0], "ids of an odd turn": insertIDs[1], "ids again": insertIDsAgain[0],
 		"opt-outs": selectOptedOut, "pending": selectPending, "receipts": mergeReceipts,
 		"parts": readParts, "overdue": pickDue, "look at": fallDue, "affected": selectAffected,
-		"contents": selectDigests, "moved": selectMoved,
+		"contents": selectDigests, "moved": selectMoved, "over": deleteOver,
+		"open": insertOpen.on(DayAt(time.Now())), "settled": insertSettled.on(DayAt(time.Now())),
 	} {
 		if got := genericPlan(t, conn, sql); allDays.MatchString(got) {
 			t.Errorf("%s:\n%s", name, got)

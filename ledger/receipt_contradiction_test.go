@@ -38,7 +38,7 @@ const contradicted = `select concat_ws(' ', m.state, case when m.possible_duplic
 	then 'flagged' end, '|',
 	(select string_agg(concat_ws(' ', a.outcome, a.receipt_state, a.price_micros,
 	  case when a.contradicted_at is not null then 'contradicted' end), ', ' order by a.attempt)
-	   from dispatcher.attempts a where a.message_seq = m.seq), '|',
+	   from dispatcher.all_attempts a where a.message_seq = m.seq), '|',
 	(select string_agg(convert_from(u.raw, 'UTF8'), ', ' order by o.seq, u.nr)
 	   from dispatcher.outbox o, unnest(o.keys, o."values") with ordinality as u(key, raw, nr)
 	   where u.key = m.id))
@@ -249,7 +249,7 @@ func TestAnIDThatADenialNamesIsForgotten(t *testing.T) {
 			sweep()
 			const states = `select string_agg(concat_ws(' ', m.id, m.state,
 				a.contradicted_at is not null), ', ' order by m.id)
-				from dispatcher.message_states m join dispatcher.attempts a on a.message_seq = m.seq`
+				from dispatcher.message_states m join dispatcher.all_attempts a on a.message_seq = m.seq`
 			if got := see(states); got != "m rejected f, n delivered f" {
 				t.Error(got)
 			}

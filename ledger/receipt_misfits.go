@@ -52,7 +52,7 @@ const misfitReceipts = `
 	), tried as materialized (
 	  select d.id, a.message_seq, a.attempt, a.channel, a.outcome, a.provider_reference, a.claimed_at,
 	    a.receipt_state, a.delivered_at
-	  from day d join facts.attempts a on a.message_seq = d.seq
+	  from day d join facts.stored_attempts a on a.message_seq = d.seq
 	  where a.message_seq > @low and a.message_seq < @high
 	), kept as (
 	  select t.* from tried t

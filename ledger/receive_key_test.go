@@ -70,7 +70,7 @@ func TestAReceiptWithOurKeyProvesThatAnUnknownAttemptWasTaken(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 			if got := see(`select concat_ws(' ', coalesce(provider_reference, ''), answers,
-				segments) from dispatcher.attempts`); got != test.reference+" 2 1" {
+				segments) from dispatcher.all_attempts`); got != test.reference+" 2 1" {
 				t.Errorf("the attempt has %q", got)
 			}
 			settleAll(t, l, []ledger.Settlement{unknown(m)}) // it changes nothing
@@ -245,7 +245,7 @@ func TestEitherCopyOfAResentMessageMayBeDelivered(t *testing.T) {
 				t.Error(got)
 			}
 			if got := see(`select string_agg(coalesce(receipt_state, 'open'), ' ' order by attempt)
-				from dispatcher.attempts`); got != test.first.String()+" "+map[bool]string{true: "open", false: test.second.String()}[test.second == provider.Pending] {
+				from dispatcher.all_attempts`); got != test.first.String()+" "+map[bool]string{true: "open", false: test.second.String()}[test.second == provider.Pending] {
 				t.Error(got)
 			}
 		})

@@ -36,7 +36,7 @@ func fallback(
 // events.
 const chronicle = `select concat_ws(' | ', m.state,
 	(select string_agg(concat_ws(' ', a.outcome, a.receipt_state), ', ' order by a.attempt)
-	from dispatcher.attempts a where a.message_seq = m.seq),
+	from dispatcher.all_attempts a where a.message_seq = m.seq),
 	(select string_agg(split_part(convert_from(v, 'UTF8'), ' ', 1), ' ' order by o.seq)
 	from dispatcher.outbox o, unnest(o."values") v))
 	from dispatcher.message_states m where m.id = 'm'`
@@ -144,7 +144,7 @@ func besideFallback(
 		}
 	}
 	if got := see(`select concat_ws(' ', outcome, nullif(receipt_state, 'no_receipt'))
-		from dispatcher.attempts where attempt = 1`); got != wantFirst {
+		from dispatcher.all_attempts where attempt = 1`); got != wantFirst {
 		t.Errorf("the first attempt is %q, want %q", got, wantFirst)
 	}
 	if n := see(`select count(*)::text from dispatcher.receipts
@@ -245,7 +245,7 @@ func onlyAttempt(
 	if contradictory != wantContradictory {
 		t.Errorf("%d were contradictory, want %d", contradictory, wantContradictory)
 	}
-	if got := see(`select concat_ws(' ', receipt_state) from dispatcher.attempts`); !taken &&
+	if got := see(`select concat_ws(' ', receipt_state) from dispatcher.all_attempts`); !taken &&
 		got != "" {
 		t.Errorf("an attempt that was not taken is %q", got)
 	}

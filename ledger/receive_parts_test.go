@@ -18,7 +18,7 @@ func unanswered(m ledger.Message, references string) ledger.Settlement {
 
 const parts = `select concat_ws(' ', m.state, a.outcome, a.receipt_state,
 	a.delivered_at is not null, a.provider_reference)
-	from dispatcher.message_states m join dispatcher.attempts a on a.message_seq = m.seq
+	from dispatcher.message_states m join dispatcher.all_attempts a on a.message_seq = m.seq
 	  and a.attempt = 1`
 
 // TestTheReceiptOfOnePartIsNoDelivery: all parts of a submission carry the same key.
@@ -125,7 +125,7 @@ func TestAPartThatNeverLeftKeepsTheOthersFromBeingADelivery(t *testing.T) {
 	if got := see(parts); got != "undelivered accepted undelivered f r1 r2" {
 		t.Error(got)
 	}
-	if got := see(`select receipt_code from dispatcher.attempts`); got != "unsent" {
+	if got := see(`select receipt_code from dispatcher.all_attempts`); got != "unsent" {
 		t.Error(got)
 	}
 }

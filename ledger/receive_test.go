@@ -72,7 +72,7 @@ const story = `select concat_ws(' ', m.state, a.outcome, a.receipt_state, a.rece
 	(select string_agg(v.value, ', ' order by o.seq, v.nr)
 	from dispatcher.outbox o, unnest(o.keys, o."values") with ordinality as u(key, raw, nr),
 	   lateral (select convert_from(u.raw, 'UTF8') as value, u.nr) v where u.key = m.id))
-	from dispatcher.message_states m join dispatcher.attempts a on a.message_seq = m.seq and a.attempt = 1
+	from dispatcher.message_states m join dispatcher.all_attempts a on a.message_seq = m.seq and a.attempt = 1
 	where m.id = 'm'`
 
 // expecting settles the first attempt of a message as accepted, with receipts expected for three

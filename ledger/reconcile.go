@@ -128,7 +128,7 @@ const readOurs = `
 	  a.claimed_at as at, a.outcome, a.segments::integer as segments, ` + billedSegments + ` as billed,
 	  ` + billedMicros + ` as micros, a.currency, m.number_hmac as number,
 	  string_to_array(nullif(a.provider_reference, ''), ' ') as refs
-	from facts.attempts a join facts.stored_messages m on m.seq = a.message_seq
+	from facts.stored_attempts a join facts.stored_messages m on m.seq = a.message_seq
 	where a.channel = @channel and a.claimed_at >= @begin and a.claimed_at < @end
 	  and a.message_seq < @next and not ` + isUnsent + `;
 	create temporary table refs as

@@ -324,12 +324,32 @@ func visitPage(page []Record, visit func(*Record) error) error {
 	return nil
 }
 
-// addAttempts reads the attempts of the records, which must ascend by seq.
+// addAttempts reads the attempts of the records, which must ascend by seq. Those that are open and
+// have no row are read only if there can be some, because that reads the keys of all days.
 func addAttempts(ctx context.Context, tx pgx.Tx, page []Record) error {
 	seqs := make([]int64, len(page))
 	for i := range page {
 		seqs[i] = page[i].Message.Seq
 	}
+	if err := addAttemptsFrom(ctx, tx, "facts.stored_attempts", seqs, page); err != nil {
+		return err
+	}
+	var open []int64
+	for i := range page {
+		if page[i].Message.State == Sending && len(page[i].Attempts) == 0 {
+			open = append(open, page[i].Message.Seq)
+		}
+	}
+	if open == nil {
+		return nil
+	}
+	return addAttemptsFrom(ctx, tx, "facts.attempts", open, page)
+}
+
+// addAttemptsFrom reads the attempts of some of the records from a view. seqs must ascend.
+func addAttemptsFrom(
+	ctx context.Context, tx pgx.Tx, view string, seqs []int64, page []Record,
+) error {
 	r, err := tx.Query(ctx, `
 		select a.message_seq, a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
 		  coalesce(a.ranking::text, ''), coalesce(a.outcome, ''),
@@ -338,7 +358,7 @@ func addAttempts(ctx context.Context, tx pgx.Tx, page []Record) error {
 		  a.claimed_at, a.settled_at, a.instance, a.answers, a.ticket_at,
 		  coalesce(a.receipt_state, ''), coalesce(a.receipt_cause, ''),
 		  coalesce(a.receipt_code, ''), a.receipt_at, a.contradicted_at
-		from facts.attempts a
+		from `+view+` a
 		where a.message_seq = any($1) order by a.message_seq, a.attempt`, seqs)
 	if err != nil {
 		return err

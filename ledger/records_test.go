@@ -188,7 +188,7 @@ func TestEachChoiceShowsEveryRecordAsOfOneMoment(t *testing.T) {
 			`insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome,
 				segments, price_micros, currency, claimed_at, settled_at, instance, answers)
 				select message_seq, max(attempt) + 1, 'a', 'retry', 'accepted', 1, 28000, 'GBP',
-				  now(), now(), 1, 1 from dispatcher.attempts group by message_seq`,
+				  now(), now(), 1, 1 from dispatcher.all_attempts group by message_seq`,
 		} {
 			if _, err := tx.Exec(t.Context(), sql); err != nil {
 				t.Fatal(err)

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -9,11 +10,12 @@ import (
 
 // An instance claimed its attempts without outcome, by the database's clock, between oldest_open_at
 // (or its registration, before the first heartbeat) and maxSilence after the last heartbeat: Lock
-// returns an error after that. slack covers claims that were committed but that the heartbeat, when
-// it was composed, did not count yet; it is several times the timeouts that bound a claim.
-// oldest_open_at is after the last heartbeat when the clock was set back in between. These bounds
-// keep the scan of recovery short: it reads the block ranges of attempts that have rows of that
-// time, and those that are not summarised yet.
+// returns an error after that. Those that are in open_claims get their rows first, see storeLost.
+// slack covers claims that were committed but that the heartbeat, when it was composed, did not
+// count yet; it is several times the timeouts that bound a claim. oldest_open_at is after the last
+// heartbeat when the clock was set back in between. These bounds keep the scan of recovery short:
+// it reads the block ranges of attempts that have rows of that time, and those that are not
+// summarised yet.
 const (
 	maxSilence = 5 * time.Minute
 	slack      = time.Minute
@@ -47,6 +49,9 @@ func (s *Settlements) Abandoned(
 	if lost, err := s.anyLost(ctx, deadAfter); err != nil || !lost {
 		return nil, wrap("look for abandoned attempts", err)
 	}
+	if err := s.storeLost(ctx, deadAfter); err != nil {
+		return nil, wrap("store abandoned attempts", err)
+	}
 	r, err := s.hot.Query(ctx, selectAbandoned, deadAfter, s.instance.Load(), slack, maxSilence,
 		limit, sendTimeout)
 	if err != nil {
@@ -55,6 +60,17 @@ func (s *Settlements) Abandoned(
 	open, err := pgx.CollectRows(r, scanOpen)
 	return open, wrap("look for abandoned attempts", err)
 }
+
+// storeLost gives the attempts that dead instances left in open_claims their rows.
+func (s *Settlements) storeLost(ctx context.Context, deadAfter time.Duration) error {
+	_, err := s.hot.Exec(ctx, storeLost, deadAfter, s.instance.Load())
+	return err
+}
+
+var storeLost = named(recoveryNames[:2], `
+	select from dispatcher.store_open_claims(array(
+	  select c.first_seq from dispatcher.open_claims c
+	  join dispatcher.instances i on i.id = c.instance where `+isDead+`))`)
 
 // recoveryNames are the parameters of selectAbandoned; releaseSlots has all but the last.
 var recoveryNames = []string{
@@ -101,10 +117,10 @@ func scanOpen(r pgx.CollectableRow) (Open, error) {
 	return o, err
 }
 
-// Forget deletes the rows of instances that have left or have been silent for deadAfter, and have
-// no attempt without outcome. It also deletes the channels that were removed from the routing and
-// have no attempt in flight. And it wakes the messages that an applier of a routing has not woken,
-// see Routing.Apply.
+// Forget deletes the rows of instances that have left or have been silent for deadAfter; the
+// trigger instances_kept keeps those with an attempt without outcome. It also deletes the channels
+// that were removed from the routing and have no attempt in flight. And it wakes the messages that
+// an applier of a routing has not woken, see Routing.Apply.
 func (s *Instances) Forget(ctx context.Context, deadAfter time.Duration) error {
 	lost, err := s.anyLost(ctx, deadAfter)
 	if err != nil {
@@ -113,12 +129,8 @@ func (s *Instances) Forget(ctx context.Context, deadAfter time.Duration) error {
 	batch := &pgx.Batch{}
 	if lost {
 		batch.Queue(`
-			delete from dispatcher.instances i
-			where (i.left_at is not null or i.last_seen < clock_timestamp() - @dead_after::interval)
-			  and not exists (select from dispatcher.attempts a where `+openOf+`)`,
-			pgx.StrictNamedArgs{
-				"dead_after": deadAfter, "slack": slack, "max_silence": maxSilence,
-			})
+			delete from dispatcher.instances
+			where left_at is not null or last_seen < clock_timestamp() - $1::interval`, deadAfter)
 	}
 	batch.Queue(`
 		with idle as (
@@ -172,26 +184,42 @@ var releaseSlots = named(recoveryNames[:5], `
 // ReleaseSlots gives back active slots that no settlement or receipt will give back: those held
 // beyond their time, and those of attempts without outcome whose instance is dead, as in Abandoned.
 // Such an attempt stays open until it is settled, see Abandoned, which does not free a second slot.
+// It also gives attempts of this process that nobody has answered for storeAfter a row.
 // ReleaseSlots works in small batches, skips locked attempts, and returns how many slots it gave
 // back, also with an error.
 func (s *Settlements) ReleaseSlots(
 	ctx context.Context, deadAfter time.Duration,
 ) (freed int64, err error) {
-	var due bool
+	var due, slow bool
 	err = s.hot.QueryRow(ctx, `
 		select exists (select from dispatcher.held where held_until <= now())
 		  or exists (select from dispatcher.instances
-		    where left_at is not null or last_seen < clock_timestamp() - $1::interval)`, deadAfter).
-		Scan(&due)
-	if err != nil || !due {
-		return 0, wrap("release slots", err)
+		    where left_at is not null or last_seen < clock_timestamp() - $1::interval),
+		  exists (select from dispatcher.open_claims
+		    where instance = $2 and claimed_at <= clock_timestamp() - $3::interval)`,
+		deadAfter, s.instance.Load(), storeAfter).
+		Scan(&due, &slow)
+	if err == nil && due {
+		freed, err = s.releaseDue(ctx, deadAfter)
+	}
+	if slow { // also if no slot could be released
+		err = errors.Join(err, s.storeOwn(ctx, s.instance.Load(), storeAfter))
+	}
+	return freed, wrap("release slots", err)
+}
+
+func (s *Settlements) releaseDue(
+	ctx context.Context, deadAfter time.Duration,
+) (freed int64, err error) {
+	if err := s.storeLost(ctx, deadAfter); err != nil {
+		return 0, err
 	}
 	for n := int64(releaseBatch); n >= releaseBatch; freed += n {
 		n = 0
 		err := s.hot.QueryRow(ctx, releaseSlots, deadAfter, s.instance.Load(), slack, maxSilence,
 			releaseBatch).Scan(&n)
 		if err != nil {
-			return freed, wrap("release slots", err)
+			return freed, err
 		}
 	}
 	return freed, nil

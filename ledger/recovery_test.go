@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
 )
 
 // lost returns the ledgers of a live instance and of one that fell silent an hour ago with two
@@ -29,6 +30,7 @@ func lost(t *testing.T) (living, dead *ledger.Ledger, db *pgx.Conn) {
 // silence moves an instance and its attempts an hour into the past.
 func silence(t testing.TB, db *pgx.Conn, l *ledger.Ledger) {
 	t.Helper()
+	execute(t, db, ledgertest.StoreOpen)
 	for _, sql := range []string{
 		`update dispatcher.instances
 			set last_seen = last_seen - interval '1 hour',

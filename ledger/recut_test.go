@@ -43,6 +43,7 @@ func (c *cut) claim(zone *time.Location, n int, passes time.Duration) (sent int)
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	execute(c.t, c.db, ledgertest.StoreOpen)
 	execute(c.t, c.db, `update dispatcher.attempts set claimed_at = claimed_at - $1::interval`,
 		passes)
 	return len(all)
@@ -232,6 +233,7 @@ func TestAWindowThatIsOverIsNotCutShort(t *testing.T) {
 	t.Parallel()
 	c := cutAt(t, 10*time.Hour)
 	execute(t, c.db, `update dispatcher.limits set window_start = window_start - interval '1 day'`)
+	execute(t, c.db, ledgertest.StoreOpen)
 	execute(t, c.db, `update dispatcher.attempts set claimed_at = claimed_at - interval '1 day'`)
 	if _, sent, err := claimScoped(t, c.l, of("bank", 2), giveIn(c.zone, nil)); err != nil ||
 		len(sent) != 2 {

@@ -54,10 +54,10 @@ func TestEverythingLeavesAServerThatWasReplaced(t *testing.T) {
 		t.Fatal(lead, err)
 	}
 	successor, old := raw(t, pair.Standby.URL()), raw(t, pair.Primary.URL())
-	if n := scalar[int](t, successor, `select count(*) from dispatcher.attempts`); n != 2 {
+	if n := scalar[int](t, successor, `select count(*) from dispatcher.all_attempts`); n != 2 {
 		t.Errorf("the successor has %d attempts, want both", n)
 	}
-	if n := scalar[int](t, old, `select count(*) from dispatcher.attempts`); n != 1 {
+	if n := scalar[int](t, old, `select count(*) from dispatcher.all_attempts`); n != 1 {
 		t.Errorf("the old primary has %d attempts, want that of before", n)
 	}
 	if n := scalar[int](t, successor,

@@ -31,6 +31,11 @@ const carried = `
 	  where ($1 = '' or r.route = $1) and r.route is not null and r.received_at >= $2
 	    and r.first_choice is not null
 	  union all
+	  select m.route, a.channel, 0, 1, 0, 0, 0 from dispatcher.open_attempts a
+	  cross join lateral (select route from dispatcher.messages n where n.seq = a.message_seq
+	    offset 0) m
+	  where a.claimed_at >= $2 and ($1 = '' or m.route = $1) and m.route is not null
+	  union all
 	  select m.route, a.channel, 0, 1, case when a.outcome = 'accepted' then 1
 	    else 0 end, case when ` + isError + ` then 1 else 0 end,
 	    case when a.outcome = 'accepted' and a.claimed_at >= $2 and m.routing_version = $4

@@ -82,7 +82,7 @@ const recentOutcomes = `
 	  count(*) filter (where a.outcome = 'accepted' and a.settled_at < now() - interval '1 minute'),
 	  count(*) filter (where a.outcome = 'accepted' and a.settled_at < now() - interval '1 minute'
 	    and a.receipt_state is not null)
-	from dispatcher.attempts a where a.claimed_at >= $1
+	from dispatcher.all_attempts a where a.claimed_at >= $1
 	group by 1, 2, 3 order by 1, 4 desc, 2, 3`
 
 // queues counts the rows of due by lane. There is an index for those that wait; scheduled and

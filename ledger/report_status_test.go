@@ -25,7 +25,7 @@ func TestRecentTellsWhatChannelsDidAndWhatWaits(t *testing.T) {
 	execute(t, db, `update dispatcher.attempts set settled_at = now() - interval '2 minutes'
 		where claimed_at > now() - interval '1 minute' and channel = 'a'`)
 	execute(t, db, `update dispatcher.attempts set receipt_state = 'undelivered' where message_seq = (
-		select min(message_seq) from dispatcher.attempts where settled_at < now() - interval '1 minute'
+		select min(message_seq) from dispatcher.all_attempts where settled_at < now() - interval '1 minute'
 		  and claimed_at > now() - interval '1 minute' and outcome = 'accepted')`)
 	claimAll(t, l, batch("open", 2), "b")
 	store(t, db, "id, lane, state, next_at, received_at", `select 'w' || n, 'bulk', 'waiting',

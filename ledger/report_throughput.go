@@ -26,7 +26,7 @@ func (s *Messages) Throughput(
 	out, err := atEdge(ctx, s.db, scanThroughput, `
 		select date_bin($2, a.claimed_at, 'epoch'::timestamptz), a.channel, count(*),
 		  count(*) filter (where a.outcome = 'accepted')
-		from dispatcher.attempts a
+		from dispatcher.all_attempts a
 		where a.claimed_at >= date_bin($2, now() - $1::interval, 'epoch'::timestamptz)
 		  and a.claimed_at < date_bin($2, now(), 'epoch'::timestamptz)
 		group by 1, 2 order by 1, 2`, within, interval)

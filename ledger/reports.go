@@ -146,7 +146,7 @@ func (s *Reports) Totals(ctx context.Context) (Totals, error) {
 		      count(*) filter (where outcome = 'unknown') as unknown,
 		    sum(segments) filter (where outcome <> 'unknown') as segments,
 		    sum(price_micros) filter (where outcome <> 'unknown') as cost, min(currency) as currency
-		  from dispatcher.attempts group by 1
+		  from dispatcher.all_attempts group by 1
 		)
 		select channel, coalesce(first_choice, 0), coalesce(fallback, 0), coalesce(attempts, 0),
 		  coalesce(accepted, 0),

@@ -166,7 +166,7 @@ func TestAResolutionTakesNoMessageBackThatHasContinued(t *testing.T) {
 	execute(t, d.lock, `insert into dispatcher.attempts (message_seq, attempt, channel, reason,
 		segments, price_micros, currency, claimed_at, instance)
 		select message_seq, 2, channel, 'fallback', segments, price_micros, currency, now(),
-		  instance from dispatcher.attempts`)
+		  instance from dispatcher.all_attempts`)
 	done := waiting(t, d.see, func() error {
 		ended, err := d.other.Ambiguities.Resolve(t.Context(), &j)
 		if !ended {

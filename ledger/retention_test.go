@@ -460,7 +460,7 @@ func TestADayIsDroppedWithAllThatRefersToIt(t *testing.T) {
 		t.Errorf("skipped %v, want %v", kept.Skipped, want)
 	}
 	const left = `select string_agg(m.id, ' ' order by id) from dispatcher.messages m
-		join dispatcher.attempts a on a.message_seq = m.seq`
+		join dispatcher.all_attempts a on a.message_seq = m.seq`
 	if got := scalar[string](t, k.db, left); got != "alive late young" {
 		t.Errorf("there are %s", got)
 	}

@@ -77,7 +77,7 @@ func TestTheDatabaseRefusesWhateverAProcessComputes(t *testing.T) {
 			var left string
 			err = l.reports.QueryRow(t.Context(), `
 				select concat_ws(' ', (select count(*) from dispatcher.messages), (select count(*)
-				from dispatcher.attempts),
+				from dispatcher.all_attempts),
 				  (select sum(granted) from dispatcher.limits), (select sum(active)
 				  from audit.active))`).Scan(&left)
 			if err != nil || left != "0 0 0 0" {

@@ -688,7 +688,7 @@ func TestConcurrentClaimsOfOverlappingScopesAreExact(t *testing.T) {
 	for sql, want := range map[string]int64{
 		`select count(*) from audit.active where active <> 0`: 0,
 		`select granted from audit.limit_windows where channel = 'a'
-			and scope = 'channel'`: scalar[int64](t, db, `select count(*) from dispatcher.attempts`),
+			and scope = 'channel'`: scalar[int64](t, db, `select count(*) from dispatcher.all_attempts`),
 		`select granted from audit.limit_windows where channel = ''
 			and scope = 'tenant:t1'`: scalar[int64](t, db, `select count(*) from audit.attempts where message_id like 't1-%'`),
 		`select granted from audit.limit_windows
@@ -696,7 +696,7 @@ func TestConcurrentClaimsOfOverlappingScopesAreExact(t *testing.T) {
 		`select granted from audit.limit_windows where channel = 'a'
 			and scope = 'tenant:t0'`: scalar[int64](t, db, `select count(*) from audit.attempts where message_id like 't0-%'`),
 		`select granted from audit.limit_windows where scope = 'prefix:+44'`: scalar[int64](t, db,
-			`select count(*) from dispatcher.attempts`),
+			`select count(*) from dispatcher.all_attempts`),
 	} {
 		if got := scalar[int64](t, db, sql); got != want {
 			t.Errorf("%s: %d, want %d", sql, got, want)

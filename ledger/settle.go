@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -130,9 +132,10 @@ type Open struct {
 }
 
 // Settle stores the outcomes of attempts. Those of messages of one day take one round trip if all
-// of them are plain or none is, else two, and one more when no notice was written, as when none of
-// them was new, see replicationBarrier. What one round trip stores is stored all or none. Settling
-// an attempt again has no effect, so the caller repeats a call that failed.
+// of them are plain or none is, else two. It takes up to three more when some attempts of plain
+// ones have a row, and one more when those that are not plain wrote no notice, as when none of them
+// was new, see replicationBarrier. What one round trip stores is stored all or none. Settling an
+// attempt again has no effect, so the caller repeats a call that failed.
 func (s *Settlements) Settle(ctx context.Context, settlements []Settlement) error {
 	if len(settlements) == 0 {
 		return nil
@@ -151,47 +154,75 @@ func (s *Settlements) Settle(ctx context.Context, settlements []Settlement) erro
 	}
 	defer conn.Release()
 	order := bySeq(settlements)
+	s.open.find(order)
 	eachDay(len(order), func(i int) int64 { return order[i].Seq }, func(day Day, from, to int) {
 		if err == nil {
-			err = settleDay(ctx, conn, day, order[from:to])
+			err = s.settleDay(ctx, conn, day, order[from:to])
 		}
 	})
 	return wrap("settle", err)
 }
 
+// settling is a settlement that is being stored. open is its attempt if this process keeps it, see
+// openAttempts.
+type settling struct {
+	*Settlement
+	open *openAttempt
+}
+
 // settleDay settles attempts of messages of one day. The plain ones come last, because the others
 // may be sent again at once. They are a transaction of their own, so that each locks in order.
-func settleDay(ctx context.Context, db executor, day Day, order []*Settlement) error {
-	settling := func(order []*Settlement, plain bool) error {
-		err := settleIn(ctx, db, day, order, how{plain: plain})
-		if isDuplicate(err) {
-			err = settleIn(ctx, db, day, order, how{plain: plain, merge: true})
-		}
+func (s *Settlements) settleDay(
+	ctx context.Context, db executor, day Day, order []settling,
+) error {
+	plain, others := apart(order)
+	if err := s.settleAny(ctx, db, day, others); err != nil {
 		return err
 	}
-	plain, others := apart(order)
-	if len(others) > 0 {
-		if err := settling(others, false); err != nil {
-			return err
+	err := s.settlePlain(ctx, db, day, plain)
+	if !isStored(err) {
+		return err
+	}
+	// Some attempts have a row: receipts named them, or the answer to this call was lost before.
+	stored, err := queried(ctx, db, pgx.RowTo[int64], selectStored.on(day), seqsOf(plain))
+	if err != nil {
+		return err
+	}
+	if err := s.settleAny(ctx, db, day, those(plain, stored, true)); err != nil {
+		return err
+	}
+	rest := those(plain, stored, false)
+	if err := s.settlePlain(ctx, db, day, rest); !isStored(err) {
+		return err
+	}
+	return s.settleAny(ctx, db, day, rest)
+}
+
+func seqsOf(order []settling) []int64 {
+	seqs := make([]int64, len(order))
+	for i, s := range order {
+		seqs[i] = s.Seq
+	}
+	return seqs
+}
+
+// those returns the settlements whose messages are among seqs, or the others.
+func those(order []settling, seqs []int64, among bool) (some []settling) {
+	for _, s := range order {
+		if slices.Contains(seqs, s.Seq) == among {
+			some = append(some, s)
 		}
 	}
-	if len(plain) == 0 {
-		return nil
-	}
-	err := settling(plain, true)
-	if isSettledBefore(err) {
-		err = settling(plain, false)
-	}
-	return err
+	return some
 }
 
 // apart separates the settlements for which settlePlain is enough from all others. Several of one
 // message stay together: between two transactions the message would have a state that it never had.
-func apart(order []*Settlement) (plain, others []*Settlement) {
+func apart(order []settling) (plain, others []settling) {
 	for i, s := range order {
 		alone := (i == 0 || order[i-1].Seq != s.Seq) &&
 			(i+1 == len(order) || order[i+1].Seq != s.Seq)
-		if alone && s.plain() && !s.needsMore() {
+		if alone && s.open != nil && s.plain() && !s.needsMore() {
 			plain = append(plain, s)
 		} else {
 			others = append(others, s)
@@ -200,52 +231,95 @@ func apart(order []*Settlement) (plain, others []*Settlement) {
 	return plain, others
 }
 
-// how says how a batch of settlements is stored.
-type how struct {
-	// plain: all of them are plain, and none is expected to have been settled before.
-	plain bool
-	// merge: the receipts that they expect may exist already. Without it the batch fails when a
-	// receipt inserts the same row at the same time, see expectReceipts.
-	merge bool
-}
-
 // executor is a connection or a transaction.
 type executor interface {
+	querier
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
+// settlePlain stores plain settlements of messages of one day in one round trip, all or none.
+func (s *Settlements) settlePlain(
+	ctx context.Context, db executor, day Day, order []settling,
+) error {
+	if len(order) == 0 {
+		return nil
+	}
+	over := s.open.over(order)
+	store := func(merge bool) error {
+		batch := &pgx.Batch{}
+		batch.Queue(insertSettled.on(day), settledArrays(order)...)
+		if expectations := expectArrays(order, merge); expectations != nil {
+			batch.Queue(expectReceipts.on(day), expectations...)
+		}
+		batch.Queue(freeSlots, slotArrays(order)...)
+		if keys, values := plainNotices(order); len(keys) > 0 {
+			batch.Queue(insertOutbox, string(Status), keys, values, nil)
+		}
+		if len(over) > 0 {
+			batch.Queue(deleteOver, overArrays(over)...)
+		}
+		return db.SendBatch(ctx, batch).Close()
+	}
+	err := store(false)
+	if isDuplicate(err) && !isStored(err) {
+		err = store(true)
+	}
+	if err == nil {
+		s.open.settled(order)
+	}
+	return err
+}
+
+// settleAny stores any settlements of messages of one day in one round trip, all or none.
+func (s *Settlements) settleAny(
+	ctx context.Context, db executor, day Day, order []settling,
+) error {
+	if len(order) == 0 {
+		return nil
+	}
+	over := s.open.over(order)
+	err := settleIn(ctx, db, day, order, over, false)
+	if isDuplicate(err) {
+		err = settleIn(ctx, db, day, order, over, true)
+	}
+	if err == nil {
+		s.open.settled(order)
+	}
+	return err
+}
+
 // settleIn writes settlements of messages of one day in one round trip; a batch is one transaction.
-func settleIn(ctx context.Context, db executor, day Day, order []*Settlement, as how) error {
-	statement, arrays := settle, settlementArrays
-	if as.plain {
-		statement, arrays = settlePlain, plainArrays
-	}
-	sql, args := statement.on(day), arrays(order)
-	ambiguities, expectations, corrections := ambiguityArrays(order),
-		expectArrays(order, as.merge), correctedArrays(order)
-	repeats := repeatArrays(order)
-	if ambiguities == nil && expectations == nil && corrections == nil && repeats == nil {
-		tag, err := db.Exec(ctx, sql, args...)
-		return barrierUnless(ctx, db, tag.RowsAffected() > 0, err)
-	}
+// over are claims of which nothing is open then. The receipts that the settlements expect may exist
+// already if merge is set; without it the batch fails when a receipt inserts the same row at the
+// same time, see expectReceipts.
+func settleIn(
+	ctx context.Context, db executor, day Day, order []settling, over []*openClaim, merge bool,
+) error {
 	var published int64 // rows inserted into the outbox
 	batch := &pgx.Batch{}
-	if expectations != nil {
+	if open := openRowArrays(order); open != nil {
+		batch.Queue(insertOpen.on(day), open...) // nobody can have locked a row that is not there
+	}
+	if expectations := expectArrays(order, merge); expectations != nil {
 		batch.Queue(expectReceipts.on(day), expectations...) // receipts are first in the lock order
 	}
-	if repeats != nil {
+	if repeats := repeatArrays(order); repeats != nil {
 		batch.Queue(lockRepeated.on(day), repeats...)
 	}
-	batch.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
-		published = tag.RowsAffected()
-		return nil
-	})
-	if corrections != nil {
+	batch.Queue(settle.on(day), settlementArrays(order)...).
+		Exec(func(tag pgconn.CommandTag) error {
+			published = tag.RowsAffected()
+			return nil
+		})
+	if corrections := correctedArrays(order); corrections != nil {
 		batch.Queue(corrected.on(day), corrections...)
 	}
-	if ambiguities != nil {
+	if ambiguities := ambiguityArrays(order); ambiguities != nil {
 		batch.Queue(recordAmbiguities.on(day), ambiguities...)
+	}
+	if len(over) > 0 {
+		batch.Queue(deleteOver, overArrays(over)...)
 	}
 	err := db.SendBatch(ctx, batch).Close()
 	return barrierUnless(ctx, db, published > 0, err)
@@ -261,12 +335,12 @@ func barrierUnless(ctx context.Context, db executor, published bool, err error) 
 }
 
 // bySeq is the order in which settlements lock: ascending by message and attempt.
-func bySeq(settlements []Settlement) []*Settlement {
-	order := make([]*Settlement, len(settlements))
+func bySeq(settlements []Settlement) []settling {
+	order := make([]settling, len(settlements))
 	for i := range settlements {
-		order[i] = &settlements[i]
+		order[i].Settlement = &settlements[i]
 	}
-	slices.SortStableFunc(order, func(a, b *Settlement) int {
+	slices.SortStableFunc(order, func(a, b settling) int {
 		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Attempt, b.Attempt))
 	})
 	return order
@@ -276,5 +350,8 @@ func bySeq(settlements []Settlement) []*Settlement {
 // message.
 func (s *Settlement) needsMore() bool {
 	return s.Hold > 0 || s.Slow != nil || len(s.Refunds) > 0 || s.Unfit || s.Receipts > 0 ||
-		s.DeniedParts > 0
+		s.DeniedParts > 0 || strings.ContainsFunc(s.Reference, isOddSpace)
 }
+
+// isOddSpace reports whether names splits at the character, and PostgreSQL does not.
+func isOddSpace(r rune) bool { return r != ' ' && unicode.IsSpace(r) }

@@ -3,7 +3,7 @@
 -- of the same attempts wait for each other without a deadlock. An array of one element stands for a
 -- column of that value, a null one for a column of nulls; see brief.
 --
--- Most settlements need no more than settlePlain.
+-- Most settlements need no more than insertSettled.
 with
 -- What the settlements say about receipts.
 said as materialized (

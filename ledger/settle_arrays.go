@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,27 +14,54 @@ import (
 	"dispatcher/provider"
 )
 
-// plainArrays are the parameters of settlePlain. A settlement without a notice has no element in
-// the arrays of notices.
-func plainArrays(order []*Settlement) []any {
-	n := len(order)
-	seq, attempt := make([]int64, n), []int16{1}
-	code, reference := make([]string, n), make([]string, n)
-	segments, price := make([]int16, n), make([]int64, n)
-	keys, values := make([]string, 0, n), make([][]byte, 0, n)
+// settledArrays are the parameters of insertSettled.
+func settledArrays(order []settling) []any {
+	a := newOpenArrays(len(order))
+	instance, at := make([]int64, len(order)), make([]pgtype.Timestamptz, len(order))
+	reference, code := make([]string, len(order)), make([]string, len(order))
+	var claims []*openClaim
+	var key []int64
+	var claimed []pgtype.Timestamptz
 	for i, s := range order {
-		seq[i], code[i] = s.Seq, storable(s.Code)
-		reference[i] = storable(cmp.Or(s.Reference, s.Denied))
-		segments[i], price[i] = int16(s.Segments), s.PriceMicros
+		a.set(i, s.Seq, &s.open.attempt)
+		a.segments[i], a.price[i] = int16(s.Segments), s.PriceMicros
+		c := s.open.claim
+		instance[i], at[i] = c.instance, instant(c.at)
+		reference[i], code[i] = storable(cmp.Or(s.Reference, s.Denied)), storable(s.Code)
+		if !slices.Contains(claims, c) {
+			claims, key, claimed = append(claims, c), append(key, c.key), append(claimed, at[i])
+		}
+	}
+	return append(a.arguments(), brief(instance), brief(at), reference, brief(code), key, claimed)
+}
+
+// slotArrays are the parameters of freeSlots.
+func slotArrays(order []settling) []any {
+	slots := map[string]int64{}
+	for _, s := range order {
+		slots[s.open.attempt.Channel]++
+	}
+	channels := slices.Sorted(maps.Keys(slots))
+	counts := make([]int64, len(channels))
+	for i, channel := range channels {
+		counts[i] = slots[channel]
+	}
+	return []any{channels, counts}
+}
+
+// plainNotices are the status events of plain settlements.
+func plainNotices(order []settling) (keys []string, values [][]byte) {
+	keys, values = make([]string, 0, len(order)), make([][]byte, 0, len(order))
+	for _, s := range order {
 		if s.Notice != nil {
 			keys, values = append(keys, s.Notice.Key), append(values, s.Notice.Value)
 		}
 	}
-	return []any{seq, attempt, brief(code), reference, brief(segments), brief(price), keys, values}
+	return keys, values
 }
 
 // settlementArrays are the parameters of settle, in the order of settleNames.
-func settlementArrays(order []*Settlement) []any {
+func settlementArrays(order []settling) []any {
 	n := len(order)
 	seq, attempt, outcome := make([]int64, n), make([]int16, n), make([]string, n)
 	code, reference, segments, price := make([]string, n), make([]string, n), make([]int16, n),
@@ -73,7 +101,7 @@ func settlementArrays(order []*Settlement) []any {
 }
 
 // refundArrays are the refunds of settlements, with the position of their settlement.
-func refundArrays(order []*Settlement) []any {
+func refundArrays(order []settling) []any {
 	nr, channel, scope, lane, pool := []int64{}, []string{}, []string{}, []string{}, []string{}
 	seconds, micros := []int32{}, []int64{}
 	for i, s := range order {
@@ -89,7 +117,7 @@ func refundArrays(order []*Settlement) []any {
 }
 
 // saidArrays are what the settlements say about receipts, see settleNames.
-func saidArrays(order []*Settlement) []any {
+func saidArrays(order []settling) []any {
 	n := len(order)
 	expected, within, telling, cut := make([]int16, n), make([]int64, n), make([]bool, n),
 		make([]bool, n)
@@ -103,7 +131,7 @@ func saidArrays(order []*Settlement) []any {
 
 // correctedArrays are the parameters of corrected; nil when no settlement says anything about
 // receipts.
-func correctedArrays(order []*Settlement) []any {
+func correctedArrays(order []settling) []any {
 	var seq, within []int64
 	var attempt, expected []int16
 	var outcome []string
@@ -181,7 +209,7 @@ func arrayLiteral(numbers []int) string {
 // expectArrays are the parameters of expectReceipts, or nil when no receipt is expected. There is
 // one element for each part that a receipt is expected for, or for the whole attempt when its
 // provider gave no reference, and one with part 0 for each id in Denied.
-func expectArrays(order []*Settlement, merge bool) []any {
+func expectArrays(order []settling, merge bool) []any {
 	var seq, await []int64
 	var attempt, part []int16
 	var reference []string

@@ -3,7 +3,7 @@ package ledger
 import _ "embed"
 
 // settle stores any settlements. For accepted first attempts that need nothing more there is
-// settlePlain.
+// insertSettled.
 var (
 	//go:embed settle.sql
 	settleText string
@@ -11,47 +11,40 @@ var (
 	settle = ofDay(named(settleNames, settleText))
 )
 
-// settlePlain does for plain settlements what settle does, with less work. The rows of the messages
-// stay as they are. When one of the attempts already has an outcome, settlePlain fails on purpose:
-// it inserts null keys, see isSettledBefore. Then nothing is stored, and the batch is sent again as
-// settle, which handles late answers and repetitions. Both are rare. The values are null too in
-// that case, because PostgreSQL's log quotes the row.
-//
-// The number of the attempts is always 1. It is a parameter like the others: with a constant
-// PostgreSQL may choose to read the whole index of the day, because that is cheaper while the day
-// is nearly empty.
-var settlePlain = ofDay(named(plainNames, `
-	with done as (
-	  update dispatcher.attempts a set outcome = 'accepted',
-	    provider_code = nullif(coalesce(g.code, (@codes::text[])[1]), ''),
-	    provider_reference = nullif(g.reference, ''),
-	    segments = coalesce(g.segments, (@segments::smallint[])[1]),
-	    price_micros = coalesce(g.price_micros, (@prices::bigint[])[1]),
-	    settled_at = now(), answers = 1
-	  from unnest(@seqs::bigint[], @attempts::smallint[], @codes::text[], @references::text[],
-	    @segments::smallint[], @prices::bigint[])
-	    as g(seq, attempt, code, reference, segments, price_micros)
-	  where a.message_seq = g.seq and a.attempt = coalesce(g.attempt, (@attempts::smallint[])[1])
-	    and a.outcome is null
-	  returning a.channel, a.freed
-	), freed as (
-	  insert into dispatcher.freed_slots as f (channel, slots)
-	  select channel, n.slots
-	  from (select channel, count(*) as slots from done where not freed group by channel) n
-	  join dispatcher.channels using (channel) order by channel
-	  on conflict (channel) do update set slots = f.slots + excluded.slots
-	)
-	insert into dispatcher.outbox (kind, keys, "values")
-	select 'status', case when all_done then @notice_keys::text[] end,
-	  case when all_done then @notice_values::bytea[] end
-	from (select count(*) = cardinality(@seqs::bigint[]) as all_done from done) d
-	where not all_done or cardinality(@notice_keys) > 0`))
+// insertSettled stores plain settlements: it inserts the first attempts of this process that were
+// accepted. The rows of the messages stay as they are. When one of the attempts has a row, or its
+// claim is not in open_claims, it fails, and nothing of the batch is stored; see isStored. A claim
+// is missing when others have stored its attempts, or on a server that took over without it.
+var insertSettled = ofDay(named(settledNames, `
+	insert into dispatcher.attempts (message_seq, attempt, leaves_at, price_micros, segments,
+	  channel, reason, currency, ranking, instance, claimed_at, settled_at, answers, outcome,
+	  provider_reference, provider_code)
+	select case when (select count(*) = cardinality(@claims::bigint[])
+	    from unnest(@claims::bigint[], @claimed::timestamptz[]) as n(claim, at)
+	    join dispatcher.open_claims c on c.first_seq = n.claim and c.claimed_at = n.at
+	      and c.instance = (@instances::bigint[])[1]) then u.seq end,
+	  1, u.leaves_at, coalesce(u.price, (@prices::bigint[])[1]),
+	  coalesce(u.segments, (@segments::smallint[])[1]),
+	  coalesce(u.channel, (@channels::text[])[1]), coalesce(u.reason, (@reasons::text[])[1]),
+	  coalesce(u.currency, (@currencies::text[])[1]), nullif(u.ranking, '')::jsonb,
+	  (@instances::bigint[])[1], coalesce(u.claimed_at, (@claimed_ats::timestamptz[])[1]), now(), 1,
+	  'accepted', nullif(u.reference, ''), nullif(coalesce(u.code, (@codes::text[])[1]), '')
+	from unnest(@seqs::bigint[], @leaves_ats::timestamptz[], @prices::bigint[],
+	  @segments::smallint[], @channels::text[], @reasons::text[], @currencies::text[],
+	  @rankings::text[], @claimed_ats::timestamptz[], @references::text[], @codes::text[])
+	  as u(seq, leaves_at, price, segments, channel, reason, currency, ranking, claimed_at,
+	    reference, code)`))
 
-// plainNames are the parameters from plainArrays.
-var plainNames = []string{
-	"seqs", "attempts", "codes", "references", "segments", "prices", "notice_keys",
-	"notice_values",
+// settledNames are the parameters from settledArrays.
+var settledNames = []string{
+	"seqs", "leaves_ats", "prices", "segments", "channels", "reasons", "currencies", "rankings",
+	"instances", "claimed_ats", "references", "codes",
+	// One element for each claim.
+	"claims", "claimed",
 }
+
+// selectStored reads which of some messages have a row of an attempt.
+var selectStored = ofDay(`select message_seq from dispatcher.attempts where message_seq = any($1)`)
 
 // settleNames are the parameters from settlementArrays.
 var settleNames = []string{

@@ -28,7 +28,7 @@ func one(t *testing.T) (*ledger.Ledger, ledger.Message, func(sql string) string)
 const look = `select concat_ws(' ', m.state, a.outcome, 'answers', a.answers, 'active', c.active,
 	case when m.possible_duplicate then 'duplicate' end,
 	'notices', (select count(*) from dispatcher.outbox))
-	from dispatcher.message_states m, dispatcher.attempts a, audit.active c where a.attempt = 1`
+	from dispatcher.message_states m, dispatcher.all_attempts a, audit.active c where a.attempt = 1`
 
 func TestSettleTwiceHasTheEffectOfOnce(t *testing.T) {
 	t.Parallel()
@@ -57,7 +57,7 @@ func TestPlainSettlementsAreSettledBesideThoseThatAreNot(t *testing.T) {
 		settleAll(t, r.l, all)
 		got := scalar[string](t, r.db, `select string_agg(concat_ws(' ', m.state, a.outcome,
 			a.answers, a.provider_reference, a.provider_code, a.price_micros), ', ' order by m.id)
-			from dispatcher.message_states m join dispatcher.attempts a on a.message_seq = m.seq`)
+			from dispatcher.message_states m join dispatcher.all_attempts a on a.message_seq = m.seq`)
 		if want := "accepted accepted 1 ref-m-00000 28000, " +
 			"accepted accepted 1 ref-m-00001 0 14000, accepted accepted 1 ref-m-00002 28000, " +
 			"accepted accepted 2 ref-m-00003 28000, accepted accepted 1 ref-m-00004 28000, " +
@@ -162,7 +162,7 @@ func TestALateYesEndsAMessageWhoseResendIsUnderWay(t *testing.T) {
 				from dispatcher.outbox, unnest("values") v`); got != `{"state":"accepted","possible_duplicate":true}` {
 				t.Error(got)
 			}
-			if got := see(`select coalesce(outcome, '') from dispatcher.attempts
+			if got := see(`select coalesce(outcome, '') from dispatcher.all_attempts
 				where attempt = 2`); got != name {
 				t.Errorf("the second attempt is %q", got)
 			}
@@ -274,7 +274,7 @@ func TestSettleTakesAnyWordOfAProvider(t *testing.T) {
 	s[0].Code, s[0].Reference = "zero\x00byte", "broken\xff\xfeutf8"
 	settleAll(t, l, s)
 	if got := see(`select provider_code || ' ' || provider_reference
-		from dispatcher.attempts`); got != "zero\uFFFDbyte broken\uFFFDutf8" {
+		from dispatcher.all_attempts`); got != "zero\uFFFDbyte broken\uFFFDutf8" {
 		t.Errorf("%q", got)
 	}
 }

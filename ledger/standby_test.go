@@ -34,7 +34,7 @@ func TestAClaimIsNotTakenForCommittedBeforeTheStandbyHasIt(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			claimed := claimInVain(ctx, t, l, beside, name)
 			visible := func() bool {
-				return scalar[bool](t, beside, `select exists (select from dispatcher.attempts a
+				return scalar[bool](t, beside, `select exists (select from dispatcher.all_attempts a
 					join dispatcher.messages m on m.seq = a.message_seq
 					where m.id like $1 || '%')`, name)
 			}
@@ -199,7 +199,7 @@ func TestWhatIsDoneAgainWaitsForTheStandby(t *testing.T) {
 	working.Wait()
 	if n := scalar[int](t, beside, `
 		select (select count(*) from dispatcher.message_states where id like 'waiting%')
-		  + (select count(*) from dispatcher.attempts where provider_reference = 'r1')
+		  + (select count(*) from dispatcher.all_attempts where provider_reference = 'r1')
 		  + (select count(*) from dispatcher.receipts where state = 'delivered')
 		  + (select count(*) from dispatcher.inbound_seen)`); n != 4 {
 		t.Errorf("%d of the 4 were committed: the tries after the first have shown nothing", n)

@@ -81,7 +81,7 @@ func TestAmbiguitiesRepeatsAndReceiptsContend(t *testing.T) {
 // givenUp counts the messages that ended as unknown, or whose channel was tried twice, although
 // their provider refused them.
 const givenUp = `
-	select count(*) from dispatcher.message_states m join dispatcher.attempts a on a.message_seq = m.seq
+	select count(*) from dispatcher.message_states m join dispatcher.all_attempts a on a.message_seq = m.seq
 	  and a.attempt = m.attempts
 	where m.state = 'unknown' and a.outcome <> 'unknown' or cardinality(m.tried) > 1`
 

@@ -233,11 +233,17 @@ const overspent = `
 	    width_bucket(a.claimed_at, b.times) as part, max(a.claimed_at) as at,
 	    sum(a.price_micros) as micros
 	  from budgets b
-	  join facts.attempts a on a.claimed_at >= greatest(b.since, @from)
+	  join (
+	    select a.channel, a.currency, a.price_micros, a.claimed_at, m.tenant
+	    from facts.stored_attempts a join facts.stored_messages m on m.seq = a.message_seq
+	    union all
+	    select a.channel, a.currency, a.price_micros, a.claimed_at, m.tenant
+	    from facts.open_attempts a cross join lateral (
+	      select tenant from facts.stored_messages s where s.seq = a.message_seq offset 0) m
+	  ) a on a.claimed_at >= greatest(b.since, @from)
 	    and a.claimed_at < least(b.until, @to) and a.currency = b.currency
 	    and (b.channel = '' or a.channel = b.channel)
-	  join facts.stored_messages m on m.seq = a.message_seq
-	  where b.scope = 'channel' or b.scope = 'tenant:' || m.tenant
+	  where b.scope = 'channel' or b.scope = 'tenant:' || a.tenant
 	  group by 1, 2, 3, 4, 5, 6
 	), costs as (
 	  select channel, scope, currency, at,

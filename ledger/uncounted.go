@@ -43,18 +43,24 @@ const uncounted = `
 	), lengths as (
 	  select distinct window_seconds from windows
 	), claimed as (
-	  select w.window_seconds, a.channel, m.tenant, count(*) as n,
+	  select w.window_seconds, a.channel, a.tenant, count(*) as n,
 	    case w.window_seconds when 86400 then @from::timestamptz else
 	      to_timestamp(div(extract(epoch from case when w.window_seconds = 1
 	        then coalesce(a.leaves_at, a.claimed_at) else a.claimed_at end), w.window_seconds)
 	        * w.window_seconds) end as window_start
 	  from lengths w
-	  cross join facts.attempts a
-	  join facts.stored_messages m on m.seq = a.message_seq
+	  cross join (
+	    select a.channel, a.leaves_at, a.claimed_at, m.tenant from facts.stored_attempts a
+	    join facts.stored_messages m on m.seq = a.message_seq
+	    union all
+	    select a.channel, a.leaves_at, a.claimed_at, m.tenant from facts.open_attempts a
+	    cross join lateral (select tenant from facts.stored_messages s where s.seq = a.message_seq
+	      offset 0) m
+	  ) a
 	  where a.claimed_at >= @from::timestamptz - interval '1 minute'
 	    and a.claimed_at < @to::timestamptz + interval '1 hour'
 	    and (w.window_seconds < 86400 or a.claimed_at >= @from and a.claimed_at < @to)
-	  group by w.window_seconds, a.channel, m.tenant, window_start
+	  group by w.window_seconds, a.channel, a.tenant, window_start
 	)
 	select w.channel, w.scope, w.window_seconds, w.window_start, w.granted,
 	  coalesce(sum(c.n), 0)::bigint as on_record

@@ -90,7 +90,7 @@ func TestEveryAttemptWasClaimedWhileItsVersionWasInForce(t *testing.T) {
 	})
 	workers.Wait()
 	wrong := scalar[int](t, raw(t, url), `
-		select count(*) from dispatcher.attempts a
+		select count(*) from dispatcher.all_attempts a
 		  join dispatcher.messages m on m.seq = a.message_seq
 		join dispatcher.routing_versions v on v.version = m.routing_version
 		left join dispatcher.routing_versions n on n.version = v.version + 1

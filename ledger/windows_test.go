@@ -95,7 +95,7 @@ func TestClaimsGoOnWhileWindowsAreDropped(t *testing.T) {
 	}
 	if got, want := scalar[int](t, db,
 		`select sum(granted) from dispatcher.limits where window_seconds = 86400`),
-		scalar[int](t, db, `select count(*) from dispatcher.attempts`); got != want {
+		scalar[int](t, db, `select count(*) from dispatcher.all_attempts`); got != want {
 		t.Errorf("%d granted for %d attempts", got, want)
 	}
 }

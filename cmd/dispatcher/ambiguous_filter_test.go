@@ -120,7 +120,7 @@ func TestAFilterSettlesTheAttemptsThatItFinds(t *testing.T) {
 		return queryOne[string](t, url, `
 			select string_agg(concat_ws(' ', a.attempt, a.channel, a.outcome, a.price_micros), ', '
 			order by a.attempt) || ', ' || min(m.state)
-			from dispatcher.attempts a join dispatcher.message_states m on m.seq = a.message_seq`)
+			from dispatcher.all_attempts a join dispatcher.message_states m on m.seq = a.message_seq`)
 	}
 	for _, step := range []struct{ channel, as, want string }{
 		{"a", "not_taken", "1 a refused 0, 2 b unknown 28000, unknown"},

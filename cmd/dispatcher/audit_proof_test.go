@@ -192,13 +192,13 @@ func TestALimitThatMissesRowsIsNamed(t *testing.T) {
 	o.exec(`insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start,
 		  max, granted, since)
 		select 'c', 'channel', 60, 'messages', date_trunc('minute', claimed_at), 1000, count(*),
-		  now() - interval '2 days' from dispatcher.attempts where channel = 'c' group by 5`)
+		  now() - interval '2 days' from dispatcher.all_attempts where channel = 'c' group by 5`)
 	var day, id string
 	var minute time.Time
 	var counted int64 // in this minute
 	if err := o.sql.QueryRow(t.Context(), `select to_char(a.claimed_at at time zone
 		  'Europe/London', 'YYYY-MM-DD'), m.id, h.window_start, h.granted
-		from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+		from dispatcher.all_attempts a join dispatcher.messages m on m.seq = a.message_seq
 		join dispatcher.limit_history h on h.window_start = date_trunc('minute', a.claimed_at)
 		where a.channel = 'c' and h.since < now() - interval '1 day'
 		order by a.claimed_at limit 1`).Scan(&day, &id, &minute, &counted); err != nil {

@@ -115,7 +115,7 @@ func TestWhatIsChangedAfterItWasSealedIsFound(t *testing.T) {
 		attemptMore = `insert into dispatcher.attempts (message_seq, attempt, instance, claimed_at,
 			price_micros, segments, channel, reason, currency, settled_at, answers, outcome)
 			select message_seq, 2, instance, claimed_at, price_micros, segments, channel, 'retry',
-			currency, settled_at, 1, outcome from dispatcher.attempts where message_seq = $1 %s`
+			currency, settled_at, 1, outcome from dispatcher.all_attempts where message_seq = $1 %s`
 		rejectedFree = `with a as (update dispatcher.attempts set outcome = 'rejected',
 			price_micros = 0 where message_seq = $1) update dispatcher.messages set
 			state = 'rejected', finished_at = now() where seq = $1 %s`
@@ -394,7 +394,7 @@ func TestFiguresThatWereChangedAfterTheyWereSealedAreFound(t *testing.T) {
 	compared(1, 0)
 	// A receipt comes late.
 	o.exec(`with a as (update dispatcher.attempts set receipt_state = 'delivered', receipt_at = now(),
-			delivered_at = now() where message_seq = (select max(message_seq) from dispatcher.attempts
+			delivered_at = now() where message_seq = (select max(message_seq) from dispatcher.all_attempts
 			where outcome = 'accepted') and outcome = 'accepted' returning *)
 		insert into dispatcher.receipts (channel, reference, message_seq, attempt, state, received_at)
 		select channel, provider_reference, message_seq, attempt, 'delivered', now() from a`)
@@ -1270,7 +1270,7 @@ func TestReceiptsAndDeadRecordsAreSealed(t *testing.T) {
 	t.Parallel()
 	received := `insert into dispatcher.receipts (channel, reference, message_seq, attempt, part, state,
 		code, received_at) select a.channel, a.provider_reference, a.message_seq, a.attempt, 1,
-		'delivered', '000', a.settled_at from dispatcher.attempts a where a.outcome = 'accepted' and
+		'delivered', '000', a.settled_at from dispatcher.all_attempts a where a.outcome = 'accepted' and
 		a.provider_reference is not null on conflict (channel, reference) do update set
 		state = 'delivered', code = '000', received_at = excluded.received_at, message_seq = excluded.message_seq,
 		attempt = excluded.attempt, part = 1`

@@ -120,6 +120,7 @@ func (o *auditDB) sendBoth(n int) {
 // send applies a document and sends n messages under it with a pipeline of its own.
 func (o *auditDB) send(story, document string, n int) {
 	o.t.Helper()
+	defer o.exec(ledgertest.StoreOpen)
 	ctx := o.t.Context()
 	document = strings.Replace(document, "Europe/London", o.zone, 1)
 	doc, err := config.ParseApplied("test", []byte(document))
@@ -225,7 +226,7 @@ func (o *auditDB) verify(args ...string) (verification, int) {
 func (o *auditDB) pick(used map[string]bool, where string) (id string, seq int64) {
 	o.t.Helper()
 	rows, err := o.sql.Query(o.t.Context(), `
-		select m.id, m.seq from dispatcher.messages m join dispatcher.attempts a on a.message_seq =
+		select m.id, m.seq from dispatcher.messages m join dispatcher.all_attempts a on a.message_seq =
 		m.seq and a.attempt = 1
 		where m.routing_version = 2 and `+where+` order by m.id`)
 	if err != nil {
@@ -479,7 +480,7 @@ func TestAuditVerifyWorksOnADayWithoutPayloads(t *testing.T) {
 	const (
 		drawn    = `m.attempts = 1 and a.ranking is null`
 		fallback = `m.attempts = 1 and a.ranking is not null`
-		refused  = `m.attempts = 2 and exists (select from dispatcher.attempts b
+		refused  = `m.attempts = 2 and exists (select from dispatcher.all_attempts b
 			where b.message_seq = m.seq and b.ranking::text like '%already_tried%')`
 	)
 	used, want := map[string]bool{}, map[string]string{}
@@ -571,7 +572,7 @@ func TestAuditVerifyWorksWithoutKeys(t *testing.T) {
 	}
 	// Forged receipts. The last one looks like a late receipt, so nothing contradicts it.
 	const made = `insert into dispatcher.receipts (channel, reference, message_seq, attempt, part, state,
-		received_at) select %s, 'delivered', %s from dispatcher.attempts a where a.message_seq = $1`
+		received_at) select %s, 'delivered', %s from dispatcher.all_attempts a where a.message_seq = $1`
 	const says = `update dispatcher.attempts set receipt_state = 'delivered', receipt_at = now(),
 		delivered_at = %s where message_seq = $1`
 	for _, sql := range [][]string{

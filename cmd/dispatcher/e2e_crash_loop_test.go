@@ -41,7 +41,7 @@ func TestACrashLoopOfOneProcessLeavesTheOthersAlone(t *testing.T) {
 			}
 			tier.Within(t, stepTimeout, "it sends again", func() bool {
 				return s.count(`
-					select count(*) from dispatcher.attempts where instance = (select max(id)
+					select count(*) from dispatcher.all_attempts where instance = (select max(id)
 					from dispatcher.instances)`) > 0
 			})
 			tier.Within(t, stepTimeout, "each process has the partitions that it had", func() bool {

@@ -89,7 +89,7 @@ func (s *stage) checkRankings(reasons map[string][]string) {
 	seen := map[string]bool{}
 	for _, c := range query(s.t, s.postgres, pgx.RowToStructByPos[choice], `
 		select m.id, m.first_choice, a.channel, a.ranking::text::bytea
-		from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+		from dispatcher.all_attempts a join dispatcher.messages m on m.seq = a.message_seq
 		where a.reason = 'fallback'`) {
 		var r decide.Ranking
 		if err := json.Unmarshal(c.Ranking, &r); err != nil {

@@ -98,7 +98,7 @@ func (s *stage) killBusiest(processes []*process) (killed *process) {
 	since := queryOne[time.Time](s.t, s.postgres, `select clock_timestamp()`)
 	tier.Within(s.t, stepTimeout, "a process has attempts under way", func() bool {
 		busiest := query(s.t, s.postgres, pgx.RowTo[int64],
-			`select instance from dispatcher.attempts where outcome is null
+			`select instance from dispatcher.all_attempts where outcome is null
 			  and (claimed_at > $1 or clock_timestamp() > $1 + interval '2 seconds')
 			group by instance order by count(*) desc limit 1`, since)
 		for _, p := range processes {
@@ -128,7 +128,7 @@ func (s *stage) checkUnknown(most int64) {
 			unknown, lost, most)
 	}
 	n := s.count(`
-		select count(distinct instance) from dispatcher.attempts where outcome = 'unknown'`)
+		select count(distinct instance) from dispatcher.all_attempts where outcome = 'unknown'`)
 	if n > 1 {
 		s.t.Errorf("got unknown attempts of %d processes, want 1", n)
 	}

@@ -44,7 +44,7 @@ func (s *stage) passedOver(channel string) map[string]int {
 	s.t.Helper()
 	reasons := map[string]int{}
 	for _, raw := range query(s.t, s.postgres, pgx.RowTo[[]byte], `
-		select ranking::text::bytea from dispatcher.attempts where reason = 'fallback'`) {
+		select ranking::text::bytea from dispatcher.all_attempts where reason = 'fallback'`) {
 		var r decide.Ranking
 		if err := json.Unmarshal(raw, &r); err != nil {
 			s.t.Fatal(err)

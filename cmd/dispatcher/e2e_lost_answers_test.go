@@ -40,7 +40,7 @@ func TestAChannelThatLosesFewAnswersKeepsItsShare(t *testing.T) {
 	// While lost answers time out, the channel may be at its in-flight bound; messages may fall back
 	// for that reason.
 	met := s.count(`
-		select count(*) from dispatcher.attempts where ranking::text like '%breaker_open%'`)
+		select count(*) from dispatcher.all_attempts where ranking::text like '%breaker_open%'`)
 	if met > 0 {
 		t.Errorf("%d attempts reached an open breaker", met)
 	}

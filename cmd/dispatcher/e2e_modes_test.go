@@ -33,7 +33,7 @@ type pick struct {
 func (s *stage) picks() []pick {
 	s.t.Helper()
 	return query(s.t, s.postgres, pgx.RowToStructByPos[pick], `
-		select channel, instance, claimed_at, ranking::text::bytea from dispatcher.attempts
+		select channel, instance, claimed_at, ranking::text::bytea from dispatcher.all_attempts
 		where reason = 'first_choice' order by claimed_at, instance`)
 }
 
@@ -134,7 +134,7 @@ func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
 		if len(ended) > 0 {
 			t.Fatalf("attempts have ended without an answer: %v", ended)
 		}
-		return s.count(`select count(*) from dispatcher.attempts`) == n
+		return s.count(`select count(*) from dispatcher.all_attempts`) == n
 	})
 	active := s.byID(`select channel, active::text from audit.active`)
 	close(release)

@@ -109,7 +109,7 @@ func TestRoutingChangesUnderTraffic(t *testing.T) {
 		tier.Within(t, stepTimeout,
 			"channel "+channel+" carries messages of version "+strconv.FormatInt(version, 10),
 			func() bool {
-				return s.count(`select count(*) from dispatcher.attempts a
+				return s.count(`select count(*) from dispatcher.all_attempts a
 					join dispatcher.messages m on m.seq = a.message_seq
 					where a.channel = $1 and m.routing_version = $2 and a.outcome = 'accepted'`,
 					channel, version) > 20
@@ -120,7 +120,7 @@ func TestRoutingChangesUnderTraffic(t *testing.T) {
 	only := func(version int64, from, to time.Time, channels ...string) {
 		t.Helper()
 		for _, c := range query(t, s.postgres, pgx.RowToStructByPos[pair], `
-			select distinct a.channel, m.routing_version::text from dispatcher.attempts a
+			select distinct a.channel, m.routing_version::text from dispatcher.all_attempts a
 			join dispatcher.messages m on m.seq = a.message_seq
 			where a.attempt = 1 and a.claimed_at > $1 and a.claimed_at < $2`, from, to) {
 			if !strings.Contains(strings.Join(channels, " "), c.Key) ||

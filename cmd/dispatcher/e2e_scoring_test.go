@@ -94,12 +94,12 @@ func TestScoringFunctionPicksTheBestWorker(t *testing.T) {
 				s.firstChoices())
 		}
 	}
-	n := s.count(`select count(*) from dispatcher.attempts where ranking->>'scoring' = 'function'`)
+	n := s.count(`select count(*) from dispatcher.all_attempts where ranking->>'scoring' = 'function'`)
 	if n != each {
 		t.Errorf("got %d choices by the function, want %d", n, each)
 	}
 	n = s.count(`
-		select count(*) from dispatcher.attempts where ranking->>'trouble' = 'function_status'`)
+		select count(*) from dispatcher.all_attempts where ranking->>'trouble' = 'function_status'`)
 	if n != each {
 		t.Errorf("got %d choices with a failed function, want %d", n, each)
 	}

@@ -113,17 +113,17 @@ func (o *auditDB) fillRest() {
 		values (1, now() + interval '1 hour', 'otp', 'shop', 'scheduled')`)
 	o.exec(`insert into dispatcher.ambiguous (message_seq, key, attempt, last, step, until, closed_at,
 		verdict, author, note) select message_seq, 'k', 1, 1, 'none', now(), now(), 'taken', 'ann',
-		'+447700900123 has it' from dispatcher.attempts limit 1`)
+		'+447700900123 has it' from dispatcher.all_attempts limit 1`)
 	o.exec(`insert into dispatcher.receipts (channel, reference, message_seq, attempt, state,
 		received_at) select channel, 'r', message_seq, attempt, 'delivered', now()
-		from dispatcher.attempts where outcome = 'accepted' limit 1`)
+		from dispatcher.all_attempts where outcome = 'accepted' limit 1`)
 	o.exec(`insert into dispatcher.limits (channel, scope, window_seconds, unit, configured_max, max,
 		window_start) values ('c', 'channel', 60, 'messages', 9, 9, now())`)
 	o.exec(`insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start,
 		max, granted) values ('c', 'channel', 60, 'messages', now() - interval '1 hour', 9, 9)`)
 	// A reference that the provider used again, for a later message.
 	o.exec(`with r as (update dispatcher.attempts set provider_reference = 'again' where message_seq =
-		(select min(message_seq) from dispatcher.attempts) returning channel)
+		(select min(message_seq) from dispatcher.all_attempts) returning channel)
 		insert into dispatcher.receipts (channel, reference, message_seq, attempt)
 		select channel, 'again', (select min(seq) from dispatcher.messages), 1 from r limit 1`)
 	o.exec(`update dispatcher.receipts set message_seq = (select max(seq) from dispatcher.messages)
@@ -149,6 +149,10 @@ func (o *auditDB) fillRest() {
 		insert into dispatcher.reconciliation_totals select id, 'EUR', 0, 0 from r)
 		insert into dispatcher.reconciliation_differences (reconciliation, kind, ours, theirs, currency)
 		select id, 'theirs_only', '', '1', 'EUR' from r`)
+	o.exec(`insert into dispatcher.open_claims (first_seq, instance, claimed_at, seqs, channels,
+		  reasons, segments, prices, currencies)
+		select n, 1, now(), array[n], '{c}', '{first_choice}', '{1}', '{1}', '{EUR}'
+		from (select max(seq) + 1000 as n from dispatcher.messages) m`)
 	o.exec(`insert into dispatcher.operator_actions (author, reason, action, subject)
 		values ('ann', 'asked by +447700900123', 'cancel', 'old')`)
 	o.exec(`insert into dispatcher.pending_cancellations (id, author, reason, via)
@@ -232,7 +236,7 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 		as := login(t, o.sql, address, role)
 		conn := opened(t, as)
 		views := readable(t, conn)
-		want := 50
+		want := 52
 		if role == migrations.RoleAuditor {
 			want++ // audit.draw_keys
 		}
@@ -572,6 +576,7 @@ var changesOfHistory = []string{
 	`update dispatcher.messages_$day set lane = 'x'`,
 	`truncate dispatcher.messages_$day`,
 	`update dispatcher.attempts set channel = 'x'`,
+	`update dispatcher.open_claims set channels = '{x}'`,
 	`update dispatcher.attempts set claimed_at = now()`,
 	`update dispatcher.attempts set reason = 'retry'`,
 	`update dispatcher.attempts set currency = 'EUR'`,
@@ -793,16 +798,18 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 		// as if the migrations from 12 on had not been applied
 		`drop table dispatcher.seals, dispatcher.guard_counts, dispatcher.freed_slots,
 			dispatcher.pending_cancellations, dispatcher.choice_sums, dispatcher.attempt_sums,
-			dispatcher.carried_sums, dispatcher.past_receipts, dispatcher.reused_references cascade`,
+			dispatcher.carried_sums, dispatcher.past_receipts, dispatcher.reused_references,
+			dispatcher.open_claims cascade`,
 		`drop function dispatcher.micros, dispatcher.half_hash, dispatcher.count_freed,
 			dispatcher.refuse_change, dispatcher.refuse_resettling,
 			dispatcher.refuse_addition, dispatcher.store_sums, dispatcher.legal_receipt,
 			dispatcher.legal_ambiguity, dispatcher.refuse_takeover, dispatcher.window_kept,
 			dispatcher.drop_references, dispatcher.drop_early_receipts,
 			dispatcher.drop_denied_receipts, dispatcher.move_receipts, dispatcher.note_reuse,
-			dispatcher.clean_payloads, dispatcher.sample_less cascade`,
+			dispatcher.clean_payloads, dispatcher.sample_less, dispatcher.keep_instance,
+			dispatcher.store_for_old_instance, dispatcher.store_open_claims cascade`,
 		`drop index dispatcher.operator_actions_cancelled`,
-		`alter table dispatcher.instances drop column key_id`,
+		`alter table dispatcher.instances drop column key_id, drop column reads_open_claims`,
 		`alter table dispatcher.days drop column counts_from`,
 		`alter table dispatcher.channels drop column freed cascade`,
 		`drop index dispatcher.ambiguous_by_people`,
@@ -824,7 +831,7 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 		`drop view dispatcher.sums_of_choice_figures, dispatcher.sums_of_attempt_figures,
 			dispatcher.sums_of_carried_figures`,
 		`drop view if exists facts.pending_cancellations, facts.migrations, facts.window_evidence,
-			facts.reused_references, facts.payload_evidence`,
+			facts.reused_references, facts.payload_evidence, facts.stored_attempts`,
 		`alter table dispatcher.payloads drop column salt`,
 		`alter table dispatcher.days drop column receipts_move, drop column receipts_looked_at`,
 		`grant delete on dispatcher.receipts, dispatcher.ambiguous to dispatcher_app`,

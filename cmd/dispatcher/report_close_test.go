@@ -25,7 +25,7 @@ func TestADayIsClosedAndCorrected(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close(t.Context()) //nolint:errcheck // The test is over.
-	if _, err := db.Exec(t.Context(), `
+	if _, err := db.Exec(t.Context(), ledgertest.StoreOpen+`;
 		update dispatcher.messages set received_at = received_at - interval '1 day';
 		update dispatcher.attempts set claimed_at = claimed_at - interval '1 day'`); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,7 @@
 -- attempt without outcome is counted only if it is not older than the oldest open attempt that an
 -- instance reports. Nobody would ever free the slot of an older one, so the counts then differ.
 with holding as (
-  select a.channel from dispatcher.attempts a
+  select a.channel from dispatcher.all_attempts a
   where a.outcome is null and not a.freed and a.claimed_at >= (
     select min(least(i.oldest_open_at, i.last_seen)) - interval '1 minute'
     from dispatcher.instances i)

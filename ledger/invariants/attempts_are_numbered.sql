@@ -10,7 +10,7 @@ from (
 ) m
 full join (
   select message_seq, count(*) as n, min(attempt) as first, max(attempt) as last
-  from dispatcher.attempts where message_seq >= :first and message_seq < :next
+  from dispatcher.all_attempts where message_seq >= :first and message_seq < :next
   group by message_seq
 ) a on a.message_seq = m.seq
 where m.seq is null or m.attempts <> coalesce(a.n, 0) or a.first <> 1 or a.last <> a.n

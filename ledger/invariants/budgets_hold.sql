@@ -11,11 +11,18 @@ with budgets as (
 ), costs as (
   select b.channel, b.scope, sum(a.price_micros) as micros
   from budgets b
-  join dispatcher.attempts a on a.claimed_at >= greatest(b.since, :'since')
+  join (
+    select a.channel, a.currency, a.price_micros, a.claimed_at, m.tenant from dispatcher.attempts a
+    join dispatcher.messages m on m.seq = a.message_seq
+    union all
+    select a.channel, a.currency, a.price_micros, a.claimed_at, m.tenant
+    from dispatcher.open_attempts a
+    cross join lateral (select tenant from dispatcher.messages n where n.seq = a.message_seq
+      offset 0) m
+  ) a on a.claimed_at >= greatest(b.since, :'since')
     and a.claimed_at < :'until' and a.currency = b.currency
     and (b.channel = '' or a.channel = b.channel)
-  join dispatcher.messages m on m.seq = a.message_seq
-  where b.scope = 'channel' or b.scope = 'tenant:' || m.tenant
+  where b.scope = 'channel' or b.scope = 'tenant:' || a.tenant
   group by b.channel, b.scope
 ), chain as (
   select channel, scope, currency, id, before,

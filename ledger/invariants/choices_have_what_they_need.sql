@@ -9,7 +9,7 @@ select format('message %s: %s', m.id, case
   end) as detail
 from dispatcher.messages m
 left join dispatcher.routing_versions v on v.version = m.routing_version
-left join dispatcher.attempts a on a.message_seq = m.seq and a.reason = 'fallback'
+left join dispatcher.all_attempts a on a.message_seq = m.seq and a.reason = 'fallback'
   and a.ranking is null and a.message_seq >= :first and a.message_seq < :next
 where m.seq >= :first and m.seq < :next
   and (v.version is null and (m.first_choice is not null or m.routing_version is not null or m.attempts > 0)

@@ -9,7 +9,7 @@ select format('message %s was claimed under version %s at %s, when version %s wa
     (select max(o.version) from dispatcher.routing_versions o where o.created_at <= a.claimed_at)
   ) as detail
 from dispatcher.messages m
-join dispatcher.attempts a on a.message_seq = m.seq and a.attempt = 1
+join dispatcher.all_attempts a on a.message_seq = m.seq and a.attempt = 1
   and a.message_seq >= :first and a.message_seq < :next
 join (
   select version, created_at - interval '1 second' as since,

@@ -7,7 +7,7 @@ select format('attempt %s of message %s on channel %s was claimed at %s and has 
     case when i.id is null then format('instance %s no longer exists', a.instance)
       else format('instance %s was last seen at %s', i.id,
         to_char(i.last_seen at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"')) end) as detail
-from dispatcher.attempts a
+from dispatcher.all_attempts a
 join dispatcher.messages m on m.seq = a.message_seq and m.seq >= :first and m.seq < :next
 left join dispatcher.instances i on i.id = a.instance
 where a.message_seq >= :first and a.message_seq < :next

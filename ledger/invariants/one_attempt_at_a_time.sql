@@ -8,7 +8,7 @@ select case when a.attempt <> m.attempts
       a.attempt, m.id, m.attempts)
     else format('message %s is %s, though its attempt %s has no outcome', m.id, m.state, a.attempt)
   end as detail
-from dispatcher.attempts a
+from dispatcher.all_attempts a
 join dispatcher.messages m on m.seq = a.message_seq and m.seq >= :first and m.seq < :next
 where a.message_seq >= :first and a.message_seq < :next and a.outcome is null
   and (a.attempt <> m.attempts

@@ -6,7 +6,7 @@
 select format('message %s is being sent, but its attempt %s %s', m.id, m.attempts,
     case when a.attempt is null then 'does not exist' else 'was ' || a.outcome end) as detail
 from dispatcher.messages m
-left join dispatcher.attempts a on a.message_seq = m.seq and a.attempt = m.attempts
+left join dispatcher.all_attempts a on a.message_seq = m.seq and a.attempt = m.attempts
   and a.message_seq >= :first and a.message_seq < :next
 where m.seq >= :first and m.seq < :next
   and m.state = 'sending' and (a.attempt is null or a.outcome <> 'accepted')

@@ -19,17 +19,23 @@ with windows as materialized (
         and n.window_start <= w.window_start + interval '8 s'
         and (n.until < w.window_start + interval '1 s' or n.since > w.since)))
 ), claimed as (
-  select s.window_seconds, a.channel, m.tenant, count(*) as n,
+  select s.window_seconds, a.channel, a.tenant, count(*) as n,
     min(a.claimed_at) as first,
     to_timestamp(div(extract(epoch from case when s.window_seconds = 1
       then coalesce(a.leaves_at, a.claimed_at) else a.claimed_at end), s.window_seconds)
       * s.window_seconds) as window_start
   from (select distinct case window_seconds when 86400 then 60 else window_seconds end from windows)
     as s(window_seconds)
-  cross join dispatcher.attempts a
-  join dispatcher.messages m on m.seq = a.message_seq
+  cross join (
+    select a.channel, a.leaves_at, a.claimed_at, m.tenant from dispatcher.attempts a
+    join dispatcher.messages m on m.seq = a.message_seq
+    union all
+    select a.channel, a.leaves_at, a.claimed_at, m.tenant from dispatcher.open_attempts a
+    cross join lateral (select tenant from dispatcher.messages n where n.seq = a.message_seq
+      offset 0) m
+  ) a
   where a.claimed_at >= :'since' and a.claimed_at < timestamptz :'until' + interval '1 day'
-  group by s.window_seconds, a.channel, m.tenant, window_start
+  group by s.window_seconds, a.channel, a.tenant, window_start
 ), counted as (
   select w.channel, w.scope, w.window_seconds, w.window_start, w.granted, w.since,
     c.channel as claimed_on, c.tenant, c.n, c.first

@@ -119,6 +119,14 @@ func Empty(t testing.TB) string {
 // migrations.RoleApp.
 func As(role, url string) string { return url + "&options=-c%20role%3D" + role }
 
+// StoreOpen gives all attempts of open_claims a row, so that a test can change it.
+const StoreOpen = `
+	insert into dispatcher.attempts (message_seq, attempt, leaves_at, price_micros, segments,
+	  channel, reason, currency, ranking, instance, claimed_at)
+	select message_seq, 1, leaves_at, price_micros, segments, channel, reason, currency, ranking,
+	  instance, claimed_at
+	from dispatcher.claimed_attempts on conflict (message_seq, attempt) do nothing`
+
 // Server starts a private server that the test may stop, kill and start again. Committed
 // transactions survive that, but not a crash of the machine. settings override those of this
 // package. Its database is empty, but the roles of the dispatcher exist. The server is stopped at

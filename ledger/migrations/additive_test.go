@@ -56,7 +56,8 @@ func shapeOf(t *testing.T, conn *pgx.Conn) shape {
 // names, with the same type, and its inserts need not name more. So instances of that release go on
 // while the others are replaced, and it may be started again.
 //
-// A stricter constraint or trigger is not found by this: look at those by hand.
+// A stricter constraint or trigger is not found by this, nor that rows are stored elsewhere: look
+// at those by hand.
 func TestMigrationsOnlyAdd(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Empty(t)

@@ -103,7 +103,7 @@ grant usage on sequence dispatcher.message_numbers to dispatcher_app;
 grant execute on function dispatcher.make_days, dispatcher.index_ids, dispatcher.summarise,
   dispatcher.drop_day, dispatcher.forget_day, dispatcher.release_dead, dispatcher.drop_references,
   dispatcher.drop_early_receipts, dispatcher.drop_denied_receipts,
-  dispatcher.move_receipts to dispatcher_app;
+  dispatcher.move_receipts, dispatcher.store_open_claims to dispatcher_app;
 
 -- Messages and attempts: progress and outcome can be updated, and so can the plan, because a
 -- waiting message is planned again. No row can be deleted: drop_day drops whole days.
@@ -188,6 +188,7 @@ grant insert, delete, update (status, header, body) on dispatcher.api_requests t
 -- Processes and the outbox.
 grant insert, delete, update (last_seen, beating_since, oldest_open_at, left_at, counts, state)
   on dispatcher.instances to dispatcher_app;
+grant insert, delete, update (instance) on dispatcher.open_claims to dispatcher_app; -- to lock rows
 grant insert, update (instance, host, version, taken_at, working_from, left_at, early_ends)
   on dispatcher.identities to dispatcher_app;
 grant insert, delete on dispatcher.outbox to dispatcher_app;

@@ -159,7 +159,7 @@ func TestALookupReturnsTheOutcomeOfASubmission(t *testing.T) {
 			p.eventually(t, byState, map[string]int64{tc.state: 1})
 			p.eventually(t, duplicates, map[string]int64{"flagged": 0})
 			p.eventually(t, `select state, count(*) from dispatcher.receipts group by 1`, tc.receipts)
-			p.eventually(t, `select 'billed', count(*) from dispatcher.attempts where segments > 0`,
+			p.eventually(t, `select 'billed', count(*) from dispatcher.all_attempts where segments > 0`,
 				map[string]int64{"billed": int64(len(tc.receipts))})
 			log := channel.submits()
 			if len(log) != tc.submits || <-asked != log[0].Key {

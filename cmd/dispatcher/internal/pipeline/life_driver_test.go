@@ -387,12 +387,12 @@ func (m *messageLife) claim(jobs []decide.Job, due int) {
 			continue
 		}
 		m.log = append(m.log, fmt.Sprintf("[attempt %d on %s]", f.Submission.Attempt, f.Channel))
-		further := queryLife[string](m, `select a.reason from dispatcher.attempts a
+		further := queryLife[string](m, `select a.reason from dispatcher.all_attempts a
 			join dispatcher.messages m on m.seq = a.message_seq and m.attempts = a.attempt
 			where m.id = $1`, m.id) == string(ledger.ByNoReceipt)
 		if !further && queryLife[bool](m,
 			`select exists (select
-			from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+			from dispatcher.all_attempts a join dispatcher.messages m on m.seq = a.message_seq
 			where m.id = $1 and a.outcome = 'accepted')`, m.id) {
 			m.t.Fatalf("it is sent again although an attempt is accepted\n%s", m.trace())
 		}
@@ -661,6 +661,9 @@ func (m *messageLife) pass(by time.Duration) {
 	if by > 2*time.Hour {
 		m.recover() // no process holds an attempt for that long
 	}
+	if _, err := m.rig.sql.Exec(m.ctx, ledgertest.StoreOpen); err != nil {
+		m.must(err)
+	}
 	for _, sql := range []string{
 		`update dispatcher.messages set received_at = received_at - $2::interval, expires_at = ` +
 			`expires_at - $2::interval, next_at = next_at - $2::interval, same_key_until = ` +
@@ -735,7 +738,7 @@ func (m *messageLife) sweep() {
 		r := &m.history.Receipts[i]
 		if facts := m.facts(r.First); r.ByKey && facts.Lost && facts.Answer == nil {
 			r.AfterLost = r.AfterLost || queryLife[bool](m, `
-				select coalesce(proved, false) from dispatcher.attempts
+				select coalesce(proved, false) from dispatcher.all_attempts
 				where message_seq = $1 and attempt = `+fmt.Sprint(r.First), m.seq)
 		}
 	}

@@ -118,7 +118,7 @@ func TestManyLimitedTenantsTakeTurns(t *testing.T) {
 	p.open(t, manyTenants)
 	p.eventually(t, `select 'sent', count(*) from audit.attempts where outcome is not null`,
 		map[string]int64{"sent": manyTenants})
-	const turns = ` from (select m.tenant, count(*) as n from dispatcher.attempts a
+	const turns = ` from (select m.tenant, count(*) as n from dispatcher.all_attempts a
 		join dispatcher.messages m on m.seq = a.message_seq group by 1) t`
 	if n := p.counts(t, `select 'tenants', count(*)`+turns)["tenants"]; n < manyTenants*3/4 {
 		t.Errorf("%d of %d tenants had a turn", n, manyTenants)

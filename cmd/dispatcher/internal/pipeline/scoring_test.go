@@ -150,7 +150,7 @@ func TestSilentFunctionDelaysButStopsNothing(t *testing.T) {
 	p.eventually(t, fmt.Sprintf(`
 		select reason, count(*) from audit.attempts where attempt <= %d group by 1`, rounds),
 		map[string]int64{"first_choice": 20, "fallback": int64(20 * (rounds - 1))})
-	p.eventually(t, `select ranking->>'trouble', count(*) from dispatcher.attempts where attempt `+
+	p.eventually(t, `select ranking->>'trouble', count(*) from dispatcher.all_attempts where attempt `+
 		`= 1 group by 1`, map[string]int64{"function_timeout": 20})
 }
 
@@ -207,7 +207,7 @@ func TestRoundRobinIsCircularOverClaimsOfTheLedger(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"accepted": 28})
 	var got []string
 	err := p.sql.QueryRow(t.Context(),
-		`select array_agg(a.channel order by m.id collate "C") from dispatcher.attempts a join `+
+		`select array_agg(a.channel order by m.id collate "C") from dispatcher.all_attempts a join `+
 			`dispatcher.messages m on m.seq = a.message_seq`).Scan(&got)
 	if err != nil || !cmp.Equal(got, want) {
 		t.Errorf("%v: turns %v", err, got)
@@ -260,6 +260,6 @@ func TestSelectorThatExpiresLetsItsMessageGo(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"accepted": 3})
 	p.eventually(t,
 		`select 'early', count(*)
-		from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+		from dispatcher.all_attempts a join dispatcher.messages m on m.seq = a.message_seq
 		where a.claimed_at < m.received_at + interval '5 seconds'`, map[string]int64{"early": 0})
 }

@@ -101,7 +101,7 @@ func TestASlowDatabaseSlowsNoPacedChannel(t *testing.T) {
 	if best < 3*rate/2 {
 		t.Errorf("%d submits in the best 3 s, the limit is %d a second: %v", best, rate, in)
 	}
-	if late := p.counts(t, `select 'late', count(*) from dispatcher.attempts where provider_code `+
+	if late := p.counts(t, `select 'late', count(*) from dispatcher.all_attempts where provider_code `+
 		`= 'late'`)["late"]; late > rate*seconds {
 		t.Errorf("got %d late", late)
 	}

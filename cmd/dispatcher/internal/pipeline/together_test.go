@@ -171,7 +171,7 @@ func TestFallbacksOfSeveralInstancesAreThoseOfOne(t *testing.T) {
 		if len(all) != total {
 			t.Fatalf("%s: %d fallbacks of %d messages", fallback, len(all), total)
 		}
-		const claimers = `select 'n', count(distinct instance) from dispatcher.attempts`
+		const claimers = `select 'n', count(distinct instance) from dispatcher.all_attempts`
 		if n := p.counts(t, claimers)["n"]; n != 2 {
 			t.Errorf("%s: %d instances made attempts", fallback, n)
 		}
