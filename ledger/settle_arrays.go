@@ -14,10 +14,10 @@ import (
 	"dispatcher/provider"
 )
 
-// settledArrays are the parameters of insertSettled.
+// settledArrays are the parameters of insertSettled. All attempts are of one instance.
 func settledArrays(order []settling) []any {
 	a := newOpenArrays(len(order))
-	instance, at := make([]int64, len(order)), make([]pgtype.Timestamptz, len(order))
+	at := make([]pgtype.Timestamptz, len(order))
 	reference, code := make([]string, len(order)), make([]string, len(order))
 	var claims []*openClaim
 	var key []int64
@@ -26,13 +26,14 @@ func settledArrays(order []settling) []any {
 		a.set(i, s.Seq, &s.open.attempt)
 		a.segments[i], a.price[i] = int16(s.Segments), s.PriceMicros
 		c := s.open.claim
-		instance[i], at[i] = c.instance, instant(c.at)
+		at[i] = instant(c.at)
 		reference[i], code[i] = storable(cmp.Or(s.Reference, s.Denied)), storable(s.Code)
 		if !slices.Contains(claims, c) {
 			claims, key, claimed = append(claims, c), append(key, c.key), append(claimed, at[i])
 		}
 	}
-	return append(a.arguments(), brief(instance), brief(at), reference, brief(code), key, claimed)
+	return append(a.arguments(), order[0].open.claim.instance, brief(at), reference, brief(code),
+		key, claimed)
 }
 
 // slotArrays are the parameters of freeSlots.

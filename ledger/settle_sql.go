@@ -22,12 +22,12 @@ var insertSettled = ofDay(named(settledNames, `
 	select case when (select count(*) = cardinality(@claims::bigint[])
 	    from unnest(@claims::bigint[], @claimed::timestamptz[]) as n(claim, at)
 	    join dispatcher.open_claims c on c.first_seq = n.claim and c.claimed_at = n.at
-	      and c.instance = (@instances::bigint[])[1]) then u.seq end,
+	      and c.instance = @instance) then u.seq end,
 	  1, u.leaves_at, coalesce(u.price, (@prices::bigint[])[1]),
 	  coalesce(u.segments, (@segments::smallint[])[1]),
 	  coalesce(u.channel, (@channels::text[])[1]), coalesce(u.reason, (@reasons::text[])[1]),
 	  coalesce(u.currency, (@currencies::text[])[1]), nullif(u.ranking, '')::jsonb,
-	  (@instances::bigint[])[1], coalesce(u.claimed_at, (@claimed_ats::timestamptz[])[1]), now(), 1,
+	  @instance::bigint, coalesce(u.claimed_at, (@claimed_ats::timestamptz[])[1]), now(), 1,
 	  'accepted', nullif(u.reference, ''), nullif(coalesce(u.code, (@codes::text[])[1]), '')
 	from unnest(@seqs::bigint[], @leaves_ats::timestamptz[], @prices::bigint[],
 	  @segments::smallint[], @channels::text[], @reasons::text[], @currencies::text[],
@@ -38,7 +38,7 @@ var insertSettled = ofDay(named(settledNames, `
 // settledNames are the parameters from settledArrays.
 var settledNames = []string{
 	"seqs", "leaves_ats", "prices", "segments", "channels", "reasons", "currencies", "rankings",
-	"instances", "claimed_ats", "references", "codes",
+	"instance", "claimed_ats", "references", "codes",
 	// One element for each claim.
 	"claims", "claimed",
 }
