@@ -241,11 +241,20 @@ func correctionTables(days []report.CorrectedDay) (out []sheet) {
 
 // correctedWords name figures in tables.
 var correctedWords = map[string]string{
-	"carried": "carried", "attempts": "attempts", "accepted": "accepted", "failed": "failed",
-	"unknown": "no answer", "unsent": "never sent", "pending": "without outcome",
-	"delivered": "delivered", "undelivered": "undelivered", "no_receipt": "no receipt",
-	"segments": "segments", "cost_micros": "cost", "unknown_segments": "segments without answer",
-	"unknown_micros": "cost without answer",
+	"carried":          "carried",
+	"attempts":         "attempts",
+	"accepted":         "accepted",
+	"failed":           "failed",
+	"unknown":          "no answer",
+	"unsent":           "never sent",
+	"pending":          "without outcome",
+	"delivered":        "delivered",
+	"undelivered":      "undelivered",
+	"no_receipt":       "no receipt",
+	"segments":         "segments",
+	"cost_micros":      "cost",
+	"unknown_segments": "segments without answer",
+	"unknown_micros":   "cost without answer",
 }
 
 // totalsRow is the route in the row of totals. No route has this name.

@@ -85,12 +85,21 @@ func (s status) cause(errorID int) provider.Cause {
 }
 
 var causesOfStatus = map[int]provider.Cause{
-	6: provider.NetworkError, 8: provider.UnknownNumber, 10: provider.OptedOut,
-	11: provider.BadSender, 12: provider.NoCredit,
-	13: provider.BadSender, 14: provider.Blocked, 17: provider.NoCredit, 18: provider.Blocked,
+	6:  provider.NetworkError,
+	8:  provider.UnknownNumber,
+	10: provider.OptedOut,
+	11: provider.BadSender,
+	12: provider.NoCredit,
+	13: provider.BadSender,
+	14: provider.Blocked,
+	17: provider.NoCredit,
+	18: provider.Blocked,
 	19: provider.NetworkError,
-	20: provider.Spam, 21: provider.NetworkError, 51: provider.UnknownNumber,
-	52: provider.UnknownNumber, 87: provider.Blocked,
+	20: provider.Spam,
+	21: provider.NetworkError,
+	51: provider.UnknownNumber,
+	52: provider.UnknownNumber,
+	87: provider.Blocked,
 	98: provider.Deleted,
 }
 

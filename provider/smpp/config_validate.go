@@ -177,11 +177,17 @@ func (c Config) clash(tag pdu.Tag, seen map[pdu.Tag]bool) string {
 
 // ownTags are the parameters that this package writes or that do not belong in a submit_sm.
 var ownTags = map[pdu.Tag]bool{
-	pdu.TagSARMsgRefNum: true, pdu.TagSARTotalSegments: true, pdu.TagSARSegmentSeqnum: true,
-	pdu.TagMessagePayload: true,
-	pdu.TagUserMessageRef: true, pdu.TagReceiptedMessageID: true, pdu.TagMessageState: true,
+	pdu.TagSARMsgRefNum:       true,
+	pdu.TagSARTotalSegments:   true,
+	pdu.TagSARSegmentSeqnum:   true,
+	pdu.TagMessagePayload:     true,
+	pdu.TagUserMessageRef:     true,
+	pdu.TagReceiptedMessageID: true,
+	pdu.TagMessageState:       true,
 	pdu.TagNetworkErrorCode:   true,
-	pdu.TagSCInterfaceVersion: true, pdu.TagCongestionState: true, pdu.TagMoreMessagesToSend: true,
+	pdu.TagSCInterfaceVersion: true,
+	pdu.TagCongestionState:    true,
+	pdu.TagMoreMessagesToSend: true,
 }
 
 func (c Config) validateQueries() error {

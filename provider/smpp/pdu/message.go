@@ -238,11 +238,16 @@ const (
 
 // stateWords are how appendix B writes the states; SCHEDLD and SKIPPED are of SMPP 5.0.
 var stateWords = [...]string{
-	StateScheduled: "SCHEDLD", StateEnroute: "ENROUTE", StateDelivered: "DELIVRD",
-	StateExpired: "EXPIRED",
-	StateDeleted: "DELETED", StateUndeliverable: "UNDELIV", StateAccepted: "ACCEPTD",
-	StateUnknown:  "UNKNOWN",
-	StateRejected: "REJECTD", StateSkipped: "SKIPPED",
+	StateScheduled:     "SCHEDLD",
+	StateEnroute:       "ENROUTE",
+	StateDelivered:     "DELIVRD",
+	StateExpired:       "EXPIRED",
+	StateDeleted:       "DELETED",
+	StateUndeliverable: "UNDELIV",
+	StateAccepted:      "ACCEPTD",
+	StateUnknown:       "UNKNOWN",
+	StateRejected:      "REJECTD",
+	StateSkipped:       "SKIPPED",
 }
 
 // Word returns the word of the text of a receipt (appendix B); empty for a value that the standard
