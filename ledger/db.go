@@ -68,6 +68,7 @@ var hotSettings = map[string]string{
 	"enable_hashjoin":                     "off",
 	"enable_mergejoin":                    "off",
 	"jit":                                 "off",
+	"max_parallel_workers_per_gather":     "0",   // starting workers takes longer than any statement
 	"constraint_exclusion":                "off", // see reportSettings
 	"statement_timeout":                   "30s",
 	"idle_in_transaction_session_timeout": "3s",

@@ -90,7 +90,7 @@ type Config struct {
 	Tracer pgx.QueryTracer
 }
 
-// defaultMaxConns is enough for commands, and for two claims and two settlements at a time.
+// defaultMaxConns is enough for commands, and for three claims and a settlement at a time.
 const defaultMaxConns = 4
 
 // Ledger holds the stores on one database, and their connections. It is safe for concurrent use.
