@@ -6,7 +6,6 @@ package tier
 import (
 	"flag"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -47,19 +46,18 @@ func LongOnly(t testing.TB) {
 const LongestWait = 90 * time.Second
 
 // fastSeed is the seed of every property in the fast tier, so that a fresh clone cannot fail by a
-// draw that was never seen before.
+// draw that was never seen before. The flag -rapid.seed wins.
 const fastSeed = "20260101"
 
-var fix sync.Once
+// It is set before any test runs, since rapid reads its flags without a lock.
+func init() {
+	if !Long() {
+		_ = flag.Set("rapid.seed", fastSeed) // the flag takes any number
+	}
+}
 
-// Check is rapid.Check with a fixed seed in the fast tier and a fresh one in the long tier. The
-// flag -rapid.seed wins in both.
+// Check is rapid.Check with a fixed seed in the fast tier and a fresh one in the long tier.
 func Check(t rapid.TB, property func(*rapid.T)) {
 	t.Helper()
-	fix.Do(func() {
-		if seed := flag.Lookup("rapid.seed"); !Long() && seed.Value.String() == "0" {
-			_ = flag.Set("rapid.seed", fastSeed) // the flag takes any number
-		}
-	})
 	rapid.Check(t, property)
 }
