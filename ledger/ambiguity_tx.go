@@ -323,8 +323,8 @@ func resolveIn(ctx context.Context, tx pgx.Tx, r *Resolution) (closed bool, err 
 	batch, day := &pgx.Batch{}, DayOf(r.Seq)
 	if r.Settlement == nil {
 		batch.Queue(lockResolved.on(day), r.Seq)
-	} else if err := settleIn(ctx, tx, day, bySeq([]Settlement{*r.Settlement}), nil, true); err != nil {
-		return false, err
+	} else {
+		queueAny(batch, day, bySeq([]Settlement{*r.Settlement}), true)
 	}
 	batch.Queue(lockMessage.on(day), r.Seq)
 	batch.Queue(resolveAmbiguity.on(day), resolveArguments(r)).QueryRow(func(row pgx.Row) error {

@@ -130,11 +130,7 @@ func (t *Tx) write(ctx context.Context, commit *commitTag) error {
 	for _, box := range pack(t.decisions.Notices) {
 		batch.Queue(insertOutbox, box.kind, box.keys, box.values, box.headers)
 	}
-	// The locks of the channels are released before the disk and a standby have the commit, so that
-	// claims do not wait for each other's disk. The barrier then waits for both.
-	batch.Queue("set local synchronous_commit = off")
-	commit.queue(batch)
-	batch.Queue(replicationBarrier)
+	commit.queueEarly(batch)
 	return t.conn.SendBatch(ctx, batch).Close()
 }
 
@@ -279,11 +275,11 @@ var selectCommitted = ofDay(`
 	from pg_logical_emit_message(true, 'dispatcher', '')`)
 
 // replicationBarrier commits an empty record. Two kinds of transactions are visible before they are
-// durable: claims, and where commits wait for a standby, those whose wait was cut off. A caller
-// that relies on what it sees, and has nothing to write itself, uses this: the commit returns when
-// the disk and the standby have everything before it, and fails on a server that another has taken
-// over from. A transaction that writes, or locks a row, does not need it: its own commit waits,
-// except that of a claim.
+// durable: those that end with queueEarly, and where commits wait for a standby, those whose wait
+// was cut off. A caller that relies on what it sees, and has nothing to write itself, uses this: the
+// commit returns when the disk and the standby have everything before it, and fails on a server that
+// another has taken over from. Any other transaction that writes, or locks a row, does not need it:
+// its own commit waits.
 //
 // It writes a message to the WAL that nobody reads (PostgreSQL manual, 9.28.6), and takes no lock.
 const replicationBarrier = `select 1 from pg_logical_emit_message(true, 'dispatcher', '')`

@@ -53,7 +53,7 @@ func TestSlotsOfManyChannelsAreGivenBackInTheOrderOfLocks(t *testing.T) {
 		before func(*ledger.Settlement) // nil when no attempt is settled before
 		free   func(*testing.T, *rig, []ledger.Settlement) error
 	}{
-		{"settlePlain", nil, func(t *testing.T, r *rig, all []ledger.Settlement) error {
+		{"a plain settlement", nil, func(t *testing.T, r *rig, all []ledger.Settlement) error {
 			return r.l.Settlements.Settle(t.Context(), all)
 		}},
 		{"settle", nil, func(t *testing.T, r *rig, all []ledger.Settlement) error {

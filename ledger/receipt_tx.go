@@ -238,11 +238,8 @@ func (t *receiptTx) finish(
 	batch := &pgx.Batch{}
 	w := t.changes(picked, news, all)
 	w.queue(batch)
-	if len(picked) == 0 {
-		batch.Queue(replicationBarrier) // the rows may have been written before
-	}
 	var commit commitTag
-	commit.queue(batch)
+	commit.queueEarly(batch)
 	if err := t.conn.SendBatch(ctx, batch).Close(); err != nil {
 		return finished{}, err
 	}

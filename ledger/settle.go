@@ -10,7 +10,7 @@ import (
 	"unicode"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"dispatcher/admission"
 	"dispatcher/provider"
@@ -132,9 +132,8 @@ type Open struct {
 }
 
 // Settle stores the outcomes of attempts. Those of messages of one day take one round trip if all
-// of them are plain or none is, else two. It takes up to three more when some attempts of plain
-// ones have a row, and one more when those that are not plain wrote no notice, as when none of them
-// was new, see replicationBarrier. What one round trip stores is stored all or none. Settling an
+// of them are plain or none is, else two, and some more when attempts of plain ones have a row.
+// What one round trip stores is stored all or none, and durable when Settle returns. Settling an
 // attempt again has no effect, so the caller repeats a call that failed.
 func (s *Settlements) Settle(ctx context.Context, settlements []Settlement) error {
 	if len(settlements) == 0 {
@@ -173,29 +172,29 @@ type settling struct {
 // settleDay settles attempts of messages of one day. The plain ones come last, because the others
 // may be sent again at once. They are a transaction of their own, so that each locks in order.
 func (s *Settlements) settleDay(
-	ctx context.Context, db executor, day Day, order []settling,
+	ctx context.Context, conn *pgxpool.Conn, day Day, order []settling,
 ) error {
 	plain, others := apart(order)
-	if err := s.settleAny(ctx, db, day, others); err != nil {
+	if err := s.store(ctx, conn, day, others, queueAny); err != nil {
 		return err
 	}
-	err := s.settlePlain(ctx, db, day, plain)
+	err := s.store(ctx, conn, day, plain, queuePlain)
 	if !isStored(err) {
 		return err
 	}
 	// Some attempts have a row: receipts named them, or the answer to this call was lost before.
-	stored, err := queried(ctx, db, pgx.RowTo[int64], selectStored.on(day), seqsOf(plain))
+	stored, err := queried(ctx, conn, pgx.RowTo[int64], selectStored.on(day), seqsOf(plain))
 	if err != nil {
 		return err
 	}
-	if err := s.settleAny(ctx, db, day, those(plain, stored, true)); err != nil {
+	if err := s.store(ctx, conn, day, those(plain, stored, true), queueAny); err != nil {
 		return err
 	}
 	rest := those(plain, stored, false)
-	if err := s.settlePlain(ctx, db, day, rest); !isStored(err) {
+	if err := s.store(ctx, conn, day, rest, queuePlain); !isStored(err) {
 		return err
 	}
-	return s.settleAny(ctx, db, day, rest)
+	return s.store(ctx, conn, day, rest, queueAny)
 }
 
 func seqsOf(order []settling) []int64 {
@@ -216,7 +215,7 @@ func those(order []settling, seqs []int64, among bool) (some []settling) {
 	return some
 }
 
-// apart separates the settlements for which settlePlain is enough from all others. Several of one
+// apart separates the settlements for which queuePlain is enough from all others. Several of one
 // message stay together: between two transactions the message would have a state that it never had.
 func apart(order []settling) (plain, others []settling) {
 	for i, s := range order {
@@ -231,39 +230,28 @@ func apart(order []settling) (plain, others []settling) {
 	return plain, others
 }
 
-// executor is a connection or a transaction.
-type executor interface {
-	querier
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
-}
-
-// settlePlain stores plain settlements of messages of one day in one round trip, all or none.
-func (s *Settlements) settlePlain(
-	ctx context.Context, db executor, day Day, order []settling,
+// store stores settlements of messages of one day in one round trip, all or none. queue adds their
+// statements; with merge set, receipts that they expect may have a row already. Without it the batch
+// fails when a receipt inserts the same row at the same time, see expectReceipts.
+func (s *Settlements) store(
+	ctx context.Context, conn *pgxpool.Conn, day Day, order []settling,
+	queue func(batch *pgx.Batch, day Day, order []settling, merge bool),
 ) error {
 	if len(order) == 0 {
 		return nil
 	}
 	over := s.open.over(order)
-	store := func(merge bool) error {
-		batch := &pgx.Batch{}
-		batch.Queue(insertSettled.on(day), settledArrays(order)...)
-		if expectations := expectArrays(order, merge); expectations != nil {
-			batch.Queue(expectReceipts.on(day), expectations...)
-		}
-		batch.Queue(freeSlots, slotArrays(order)...)
-		if keys, values := plainNotices(order); len(keys) > 0 {
-			batch.Queue(insertOutbox, string(Status), keys, values, nil)
-		}
-		if len(over) > 0 {
-			batch.Queue(deleteOver, overArrays(over)...)
-		}
-		return db.SendBatch(ctx, batch).Close()
+	once := func(merge bool) error {
+		return atOnce(ctx, conn, func(batch *pgx.Batch) {
+			queue(batch, day, order, merge)
+			if len(over) > 0 {
+				batch.Queue(deleteOver, overArrays(over)...)
+			}
+		})
 	}
-	err := store(false)
+	err := once(false)
 	if isDuplicate(err) && !isStored(err) {
-		err = store(true)
+		err = once(true)
 	}
 	if err == nil {
 		s.open.settled(order)
@@ -271,33 +259,20 @@ func (s *Settlements) settlePlain(
 	return err
 }
 
-// settleAny stores any settlements of messages of one day in one round trip, all or none.
-func (s *Settlements) settleAny(
-	ctx context.Context, db executor, day Day, order []settling,
-) error {
-	if len(order) == 0 {
-		return nil
+// queuePlain queues plain settlements, see apart.
+func queuePlain(batch *pgx.Batch, day Day, order []settling, merge bool) {
+	batch.Queue(insertSettled.on(day), settledArrays(order)...)
+	if expectations := expectArrays(order, merge); expectations != nil {
+		batch.Queue(expectReceipts.on(day), expectations...)
 	}
-	over := s.open.over(order)
-	err := settleIn(ctx, db, day, order, over, false)
-	if isDuplicate(err) {
-		err = settleIn(ctx, db, day, order, over, true)
+	batch.Queue(freeSlots, slotArrays(order)...)
+	if keys, values := plainNotices(order); len(keys) > 0 {
+		batch.Queue(insertOutbox, string(Status), keys, values, nil)
 	}
-	if err == nil {
-		s.open.settled(order)
-	}
-	return err
 }
 
-// settleIn writes settlements of messages of one day in one round trip; a batch is one transaction.
-// over are claims of which nothing is open then. The receipts that the settlements expect may exist
-// already if merge is set; without it the batch fails when a receipt inserts the same row at the
-// same time, see expectReceipts.
-func settleIn(
-	ctx context.Context, db executor, day Day, order []settling, over []*openClaim, merge bool,
-) error {
-	var published int64 // rows inserted into the outbox
-	batch := &pgx.Batch{}
+// queueAny queues any settlements.
+func queueAny(batch *pgx.Batch, day Day, order []settling, merge bool) {
 	if open := openRowArrays(order); open != nil {
 		batch.Queue(insertOpen.on(day), open...) // nobody can have locked a row that is not there
 	}
@@ -307,31 +282,13 @@ func settleIn(
 	if repeats := repeatArrays(order); repeats != nil {
 		batch.Queue(lockRepeated.on(day), repeats...)
 	}
-	batch.Queue(settle.on(day), settlementArrays(order)...).
-		Exec(func(tag pgconn.CommandTag) error {
-			published = tag.RowsAffected()
-			return nil
-		})
+	batch.Queue(settle.on(day), settlementArrays(order)...)
 	if corrections := correctedArrays(order); corrections != nil {
 		batch.Queue(corrected.on(day), corrections...)
 	}
 	if ambiguities := ambiguityArrays(order); ambiguities != nil {
 		batch.Queue(recordAmbiguities.on(day), ambiguities...)
 	}
-	if len(over) > 0 {
-		batch.Queue(deleteOver, overArrays(over)...)
-	}
-	err := db.SendBatch(ctx, batch).Close()
-	return barrierUnless(ctx, db, published > 0, err)
-}
-
-// barrierUnless runs the replication barrier for a settlement that published nothing: its rows may
-// have been written before, see replicationBarrier.
-func barrierUnless(ctx context.Context, db executor, published bool, err error) error {
-	if err == nil && !published {
-		_, err = db.Exec(ctx, replicationBarrier)
-	}
-	return err
 }
 
 // bySeq is the order in which settlements lock: ascending by message and attempt.

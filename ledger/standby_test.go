@@ -86,6 +86,57 @@ func TestAClaimHoldsNoLockWhileItWaitsForTheStandby(t *testing.T) {
 	}
 }
 
+// TestOutcomesHoldNoLockWhileTheyWaitForTheStandby: a plain settlement, another one and receipts
+// give slots of one channel back. All of them commit, though none is answered.
+func TestOutcomesHoldNoLockWhileTheyWaitForTheStandby(t *testing.T) {
+	t.Parallel()
+	server, beside, l := deserted(t, nil)
+	messages := batch("m", 3)
+	claimAll(t, l, messages, "a")
+	seqs := scalar[[]int64](t, beside, `select array_agg(seq order by id) from dispatcher.messages`)
+	answer := func(i int, reference string) ledger.Settlement {
+		return ledger.Settlement{
+			Seq: seqs[i], ID: messages[i].ID, Attempt: 1, Outcome: provider.Accepted,
+			Reference: reference, Segments: 1, State: ledger.Accepted,
+		}
+	}
+	settle := func(s ledger.Settlement) error {
+		return l.Settlements.Settle(t.Context(), []ledger.Settlement{s})
+	}
+	plain, tried, held := answer(0, "r0"), answer(1, "r1"), answer(2, "r2")
+	tried.Tried = true
+	held.Hold, held.Await = time.Hour, 72*time.Hour
+	if err := settle(held); err != nil {
+		t.Fatal(err)
+	}
+	enough := ledgertest.WaitForNobody(t, server.URL())
+	ended := make(chan error, 3)
+	go func() { ended <- settle(plain) }()
+	go func() { ended <- settle(tried) }()
+	go func() {
+		_, err := l.Receipts.Receive(t.Context(),
+			[]ledger.Receipt{receipt("r2", provider.Delivered)}, tellState)
+		ended <- err
+	}()
+	tier.Eventually(t, "three commits wait for the standby", func() bool {
+		return scalar[int](t, beside, `select count(*) from pg_stat_activity
+			where wait_event = 'SyncRep' and application_name = 'dispatcher'`) == cap(ended)
+	})
+	freed := `select slots from dispatcher.freed_slots where channel = 'a'`
+	if n := scalar[int](t, beside, freed); n != 3 {
+		t.Errorf("%d slots were given back, want 3", n)
+	}
+	if n := len(ended); n > 0 {
+		t.Errorf("%d calls returned while no standby had their commits", n)
+	}
+	enough()
+	for range cap(ended) {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestAClaimThatIsStillUnderWayIsAwaited: its caller has lost the connection, but the transaction
 // goes on: before its commit, or while it waits for the standby. A snapshot cannot distinguish the
 // newest transaction from one that has not begun.

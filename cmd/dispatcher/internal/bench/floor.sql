@@ -8,7 +8,8 @@ create table floor.ids (
   seq bigint not null generated always as identity
 );
 
--- What was received, and the first decision about it.
+-- What was received, and the first decision about it. Defaults stand for the results of decisions,
+-- of the same size.
 create table floor.messages (
   seq             bigint primary key,
   id              text not null,
@@ -16,21 +17,21 @@ create table floor.messages (
   topic           text not null,
   kafka_partition int not null,
   kafka_offset    bigint not null,
-  digest          bigint not null,
-  number_hash     bytea not null,
-  country         text not null,
+  digest          bigint not null default 1,
+  number_hash     bytea not null default '\x000102030405060708090a0b0c0d0e0f',
+  country         text not null default 'GB',
   produced_at     timestamptz not null,
   expires_at      timestamptz not null,
-  claimed_at      timestamptz not null,
-  route           text not null,
-  routing_version bigint not null,
-  draw            bigint not null,
+  claimed_at      timestamptz not null default now(),
+  route           text not null default 'floor',
+  routing_version bigint not null default 1,
+  draw            bigint not null default 0,
   channel         text not null,
-  reason          text not null,
-  segments        smallint not null,
-  price_micros    bigint not null,
-  currency        text not null,
-  instance        bigint not null
+  reason          text not null default 'first_choice',
+  segments        smallint not null default 1,
+  price_micros    bigint not null default 30000,
+  currency        text not null default 'EUR',
+  instance        bigint not null default 1
 );
 
 create table floor.payloads (
@@ -40,18 +41,17 @@ create table floor.payloads (
 
 create table floor.outcomes (
   seq          bigint not null,
-  attempt      smallint not null,
-  nr           smallint not null,
+  attempt      smallint not null default 1,
+  nr           smallint not null default 1,
   channel      text not null,
-  outcome      text not null,
+  outcome      text not null default 'accepted',
   code         text not null,
   reference    text not null,
-  segments     smallint not null,
-  price_micros bigint not null,
-  settled_at   timestamptz not null,
+  segments     smallint not null default 1,
+  price_micros bigint not null default 30000,
+  settled_at   timestamptz not null default now(),
   primary key (seq, attempt, nr)
 );
-create index on floor.outcomes (channel, reference);
 
 create table floor.receipts (
   seq         bigint not null,

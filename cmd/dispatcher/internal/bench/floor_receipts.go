@@ -86,6 +86,9 @@ func (f *Floor) StoreReceipts(ctx context.Context) {
 	}
 }
 
+// indexOutcomes is for findOutcomes.
+const indexOutcomes = `create index on floor.outcomes (channel, reference);`
+
 // The statements of receipts. The lateral joins force one index scan for each receipt.
 const (
 	findOutcomes = `

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/envelope"
@@ -46,21 +47,9 @@ func (f *Floor) rows(jobs []decide.Job) *rows {
 	return r
 }
 
-// The statements of a batch. Constants of the same size stand for the results of decisions.
+// The statements of a batch.
 const (
-	insertIDs = `
-		insert into floor.ids (id) select unnest($1::text[]) on conflict do nothing returning seq`
-	insertMessages = `
-		insert into floor.messages (seq, id, lane, topic, kafka_partition, kafka_offset, digest,
-		  number_hash, country, produced_at, expires_at, claimed_at, route, routing_version, draw,
-		  channel, reason, segments, price_micros, currency, instance)
-		select n.seq, n.id, $1, $2, n.p, n.o, 1, '\x000102030405060708090a0b0c0d0e0f', 'GB',
-		  n.produced, n.produced + interval '72 hours', now(), 'floor', 1, 0, n.channel,
-		  'first_choice', 1, 30000, 'EUR', 1
-		from unnest($3::bigint[], $4::text[], $5::int[], $6::bigint[], $7::timestamptz[], $8::text[])
-		  as n(seq, id, p, o, produced, channel)`
-	insertPayloads = `
-		insert into floor.payloads (seq, envelope) select * from unnest($1::bigint[], $2::bytea[])`
+	insertIDs = `insert into floor.ids (id) select unnest($1::text[]) returning seq`
 	// The counters come last, so that they are locked for little more than a commit.
 	lockChannels = `
 		select from floor.channels where channel = any($1) order by channel for update`
@@ -71,18 +60,12 @@ const (
 		update floor.channels c set active = c.active - n.n
 		from unnest($1::text[], $2::bigint[]) as n(channel, n) where c.channel = n.channel`
 	// A commit without waiting for the disk ends the locks of the counters; flush then waits.
-	dontWait       = `set local synchronous_commit = off`
-	flush          = `select 1 from pg_logical_emit_message(true, 'floor', '')`
-	insertEvents   = `insert into floor.outbox (keys, "values") values ($1, $2)`
-	insertOutcomes = `
-		insert into floor.outcomes (seq, attempt, nr, channel, outcome, code, reference, segments,
-		  price_micros, settled_at)
-		select n.seq, 1, 1, n.channel, 'accepted', n.code, n.reference, 1, 30000, now()
-		from unnest($1::bigint[], $2::text[], $3::text[], $4::text[])
-		  as n(seq, channel, code, reference)`
+	dontWait     = `set local synchronous_commit = off`
+	flush        = `select 1 from pg_logical_emit_message(true, 'floor', '')`
+	insertEvents = `insert into floor.outbox (keys, "values") values ($1, $2)`
 )
 
-// store makes a batch durable in one transaction of two round trips. The first finds out which
+// store makes a batch durable in one transaction. The first statement finds out whether the
 // messages are new, as a claim does before it decides.
 func (f *Floor) store(ctx context.Context, r *rows) error {
 	conn, err := f.pool.Acquire(ctx)
@@ -99,19 +82,44 @@ func (f *Floor) store(ctx context.Context, r *rows) error {
 	if err := conn.SendBatch(ctx, first).Close(); err != nil {
 		return fmt.Errorf("floor: store ids: %w", err)
 	}
-	if len(r.seq) != len(r.id) {
-		return fmt.Errorf("floor: %d of %d messages are new", len(r.seq), len(r.id))
+	err = r.copyTo(ctx, conn, "messages", []string{
+		"seq", "id", "lane", "topic", "kafka_partition", "kafka_offset", "produced_at",
+		"expires_at", "channel",
+	}, func(i int) []any {
+		return []any{
+			r.seq[i], r.id[i], r.lane, r.topic, r.partition[i], r.offset[i], r.produced[i],
+			r.produced[i].Add(72 * time.Hour), r.channel[i],
+		}
+	})
+	if err != nil {
+		return err
+	}
+	err = r.copyTo(ctx, conn, "payloads", []string{"seq", "envelope"}, func(i int) []any {
+		return []any{r.seq[i], r.envelope[i]}
+	})
+	if err != nil {
+		return err
 	}
 	rest := &pgx.Batch{}
-	rest.Queue(insertMessages, r.lane, r.topic, r.seq, r.id, r.partition, r.offset, r.produced,
-		r.channel)
-	rest.Queue(insertPayloads, r.seq, r.envelope)
 	rest.Queue(insertEvents, r.id, r.events("sending"))
 	rest.Queue(lockChannels, r.names)
 	rest.Queue(claimSlots, r.names, r.counts)
 	commitAndFlush(rest)
 	if err := conn.SendBatch(ctx, rest).Close(); err != nil {
 		return fmt.Errorf("floor: store messages: %w", err)
+	}
+	return nil
+}
+
+// copyTo stores a row for each message of the batch. PostgreSQL writes the rows of a COPY that are
+// on one page in one WAL record.
+func (r *rows) copyTo(
+	ctx context.Context, conn *pgxpool.Conn, table string, columns []string, row func(i int) []any,
+) error {
+	_, err := conn.CopyFrom(ctx, pgx.Identifier{"floor", table}, columns,
+		pgx.CopyFromSlice(len(r.id), func(i int) ([]any, error) { return row(i), nil }))
+	if err != nil {
+		return fmt.Errorf("floor: store %s: %w", table, err)
 	}
 	return nil
 }
@@ -123,7 +131,7 @@ func commitAndFlush(b *pgx.Batch) {
 	}
 }
 
-// settle stores the outcomes in one transaction of one round trip.
+// settle stores the outcomes in one transaction.
 func (f *Floor) settle(ctx context.Context, r *rows) error {
 	r.code, r.reference = make([]string, len(r.id)), make([]string, len(r.id))
 	for i := range r.results {
@@ -133,14 +141,25 @@ func (f *Floor) settle(ctx context.Context, r *rows) error {
 		}
 		r.code[i], r.reference[i] = result.Code, result.Reference
 	}
+	conn, err := f.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("floor: %w", err)
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(ctx, "begin"); err != nil {
+		return fmt.Errorf("floor: settle: %w", err)
+	}
+	err = r.copyTo(ctx, conn, "outcomes", []string{"seq", "channel", "code", "reference"},
+		func(i int) []any { return []any{r.seq[i], r.channel[i], r.code[i], r.reference[i]} })
+	if err != nil {
+		return err
+	}
 	batch := &pgx.Batch{}
-	batch.Queue("begin")
-	batch.Queue(insertOutcomes, r.seq, r.channel, r.code, r.reference)
 	batch.Queue(insertEvents, r.id, r.events("accepted"))
 	batch.Queue(lockChannels, r.names)
 	batch.Queue(freeSlots, r.names, r.counts)
 	commitAndFlush(batch)
-	if err := f.pool.SendBatch(ctx, batch).Close(); err != nil {
+	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("floor: settle: %w", err)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,7 +38,7 @@ func ServeFloor(ctx context.Context, s config.Settings, log zerolog.Logger) (err
 	if err != nil {
 		return err
 	}
-	pool, err := openFloor(ctx, s.PostgresURL)
+	pool, err := openFloor(ctx, s.PostgresURL, awaitsReceipts(doc))
 	if err != nil {
 		return err
 	}
@@ -71,9 +72,14 @@ func ServeFloor(ctx context.Context, s config.Settings, log zerolog.Logger) (err
 	return err
 }
 
-// openFloor connects and creates the schema. Query plans are generic and use indexes from the
-// start: plans for empty tables would read the growing tables in full.
-func openFloor(ctx context.Context, url string) (*pgxpool.Pool, error) {
+func awaitsReceipts(doc *config.Routing) bool {
+	return slices.ContainsFunc(doc.Channels, func(c config.Channel) bool { return !c.Receipts.None })
+}
+
+// openFloor connects and creates the schema; receipts says whether any will come. Query plans are
+// generic and use indexes from the start: plans for empty tables would read the growing tables in
+// full.
+func openFloor(ctx context.Context, url string, receipts bool) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, err
@@ -86,7 +92,11 @@ func openFloor(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := pool.Exec(ctx, floorSchema); err != nil {
+	schema := floorSchema
+	if receipts {
+		schema += indexOutcomes
+	}
+	if _, err := pool.Exec(ctx, schema); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("floor: make the schema: %w", err)
 	}
