@@ -11,6 +11,7 @@ import (
 
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
 	"dispatcher/ledger/migrations"
 	"dispatcher/ledger/past"
 	"dispatcher/ledger/pgserver"
@@ -85,24 +86,81 @@ type pastRig struct {
 	l   *ledger.Ledger
 }
 
-func newPastRig(b *testing.B, url string) pastRig {
-	b.Helper()
-	l := connect(b, ledger.Config{URL: url, MaxConns: 1})
-	apply(b, l, ledger.ChannelSpec{Name: "a"})
-	db, err := pgx.Connect(b.Context(), url)
+func newPastRig(t testing.TB, url string) pastRig {
+	t.Helper()
+	l := connect(t, ledger.Config{URL: url, MaxConns: 1})
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	db, err := pgx.Connect(t.Context(), url)
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-	defer db.Close(b.Context()) //nolint:errcheck // Nothing depends on a clean goodbye.
-	queue(b, db, "bulk", "t", 500)
+	defer db.Close(t.Context()) //nolint:errcheck // Nothing depends on a clean goodbye.
+	queue(t, db, "bulk", "t", 500)
 	return pastRig{url, l}
 }
 
+// TestNoRowOfAPastDayIsRead by any of the operations, in functions and triggers too. Recovery asks
+// each day for attempts without outcome: it reads some pages of an index, however many rows the day
+// has.
+func TestNoRowOfAPastDayIsRead(t *testing.T) {
+	t.Parallel()
+	const days, messages = 16, 1000
+	url := ledgertest.Fresh(t)
+	db := raw(t, url)
+	today := scalar[string](t, db, `select to_char(now() at time zone 'UTC', 'YYYYMMDD')`)
+	for back := days; back > 0; back-- {
+		if err := past.FillDay(t.Context(), db, back, messages, back > 14); err != nil {
+			t.Fatal(err)
+		}
+	}
+	execute(t, db, `vacuum (freeze, analyze)`)
+	execute(t, db, `select dispatcher.summarise(inhrelid) from pg_inherits
+		where inhparent = 'dispatcher.attempts_claimed_at'::regclass`)
+	execute(t, db, `select pg_stat_force_next_flush()`)
+	read := func() (rows, heap, index int) {
+		t.Helper()
+		if err := db.QueryRow(t.Context(), `
+			select sum(s.seq_tup_read + coalesce(s.idx_tup_fetch, 0)),
+			  sum(io.heap_blks_read + io.heap_blks_hit),
+			  sum(coalesce(io.idx_blks_read + io.idx_blks_hit, 0))
+			from pg_stat_user_tables s join pg_statio_user_tables io using (relid)
+			where s.relname ~ '_\d{8}$' and right(s.relname, 8) < $1`, today).
+			Scan(&rows, &heap, &index); err != nil {
+			t.Fatal(err)
+		}
+		return rows, heap, index
+	}
+	rows, heap, index := read()
+	if rows < days*messages {
+		t.Fatalf("%d rows were read while the days were filled: they are not counted", rows)
+	}
+	const recoveries = 4
+	r := newPastRig(t, url)
+	for n := range recoveries - 1 {
+		r.round(t, fmt.Sprintf("r%d", n))
+	}
+	r.leaveOpen(t, "last")
+	release(t, r.l)
+	open := claimAll(t, r.l, batch("open", 1), "a").Messages[0]
+	named := receipt("", provider.Delivered)
+	named.Seq, named.Attempt = open.Seq, 1
+	receive(t, r.l, named)
+	r.recoverAll(t)
+	r.l.Close() // a session reports its statistics at its end, at the latest
+	rowsAfter, heapAfter, indexAfter := read()
+	if rowsAfter != rows || heapAfter != heap {
+		t.Errorf("%d rows and %d pages of past days were read", rowsAfter-rows, heapAfter-heap)
+	}
+	if n := (indexAfter - index) / days / recoveries; n < 1 || n > 25 {
+		t.Errorf("a recovery read %d pages of the indexes of a past day, want 1 to 25", n)
+	}
+}
+
 // round runs each operation once, and returns how long it took.
-func (r *pastRig) round(b *testing.B, prefix string) map[string]time.Duration {
-	b.Helper()
-	if _, err := r.l.Instances.Beat(b.Context(), time.Time{}); err != nil {
-		b.Fatal(err)
+func (r *pastRig) round(t testing.TB, prefix string) map[string]time.Duration {
+	t.Helper()
+	if _, err := r.l.Instances.Beat(t.Context(), time.Time{}); err != nil {
+		t.Fatal(err)
 	}
 	took := map[string]time.Duration{}
 	measure := func(operation string, work func()) {
@@ -112,52 +170,52 @@ func (r *pastRig) round(b *testing.B, prefix string) map[string]time.Duration {
 	}
 	var settlements []ledger.Settlement
 	measure("claim", func() {
-		settlements = accepted(claimAll(b, r.l, batch(prefix, 500), "a").Messages)
+		settlements = accepted(claimAll(t, r.l, batch(prefix, 500), "a").Messages)
 	})
 	receipts := make([]ledger.Receipt, len(settlements))
 	for i := range settlements {
 		settlements[i].Await = 72 * time.Hour
 		receipts[i] = receipt(settlements[i].Reference, provider.Delivered)
 	}
-	measure("settle", func() { settleAll(b, r.l, settlements) })
+	measure("settle", func() { settleAll(t, r.l, settlements) })
 	measure("receive", func() {
-		if got := receive(b, r.l, receipts...); got.Matched != 500 {
-			b.Fatalf("%+v", got)
+		if got := receive(t, r.l, receipts...); got.Matched != 500 {
+			t.Fatalf("%+v", got)
 		}
 	})
 	measure("due", func() {
-		if _, picked := pick(b, r.l, 500, false); len(picked) != 500 {
-			b.Fatalf("%d are due", len(picked))
+		if _, picked := pick(t, r.l, 500, false); len(picked) != 500 {
+			t.Fatalf("%d are due", len(picked))
 		}
 	})
-	r.leaveOpen(b, "left-"+prefix)
-	measure("recover", func() { r.recoverAll(b) })
+	r.leaveOpen(t, "left-"+prefix)
+	measure("recover", func() { r.recoverAll(t) })
 	return took
 }
 
 // leaveOpen claims 500 messages from an instance that leaves without an outcome.
-func (r *pastRig) leaveOpen(b *testing.B, prefix string) {
-	b.Helper()
-	l, err := ledger.Connect(b.Context(), ledger.Config{URL: asApp(r.url), MaxConns: 1})
+func (r *pastRig) leaveOpen(t testing.TB, prefix string) {
+	t.Helper()
+	l, err := ledger.Connect(t.Context(), ledger.Config{URL: asApp(r.url), MaxConns: 1})
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	defer l.Close()
-	if err := l.Instances.Register(b.Context()); err != nil {
-		b.Fatal(err)
+	if err := l.Instances.Register(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	claimAll(b, l, batch(prefix, 500), "a")
-	if err := l.Instances.Leave(b.Context()); err != nil {
-		b.Fatal(err)
+	claimAll(t, l, batch(prefix, 500), "a")
+	if err := l.Instances.Leave(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }
 
 // recoverAll settles the attempts of an instance that has left.
-func (r *pastRig) recoverAll(b *testing.B) {
-	b.Helper()
-	open, err := r.l.Settlements.Abandoned(b.Context(), time.Minute, 0, 1000)
+func (r *pastRig) recoverAll(t testing.TB) {
+	t.Helper()
+	open, err := r.l.Settlements.Abandoned(t.Context(), time.Minute, 0, 1000)
 	if err != nil || len(open) != 500 {
-		b.Fatalf("%d are open: %v", len(open), err)
+		t.Fatalf("%d are open: %v", len(open), err)
 	}
 	settlements := make([]ledger.Settlement, len(open))
 	for i := range open {
@@ -166,8 +224,8 @@ func (r *pastRig) recoverAll(b *testing.B) {
 			Outcome: provider.Unknown, State: ledger.Unknown,
 		}
 	}
-	settleAll(b, r.l, settlements)
-	if err := r.l.Instances.Forget(b.Context(), time.Minute); err != nil {
-		b.Fatal(err)
+	settleAll(t, r.l, settlements)
+	if err := r.l.Instances.Forget(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
 	}
 }
