@@ -177,8 +177,8 @@ var lockMessages = ofDay(`
 // Cancel ends messages, those of a day in one transaction, and returns the Seq of those that it
 // ended. A message that has changed since the caller read it is left as it is, and so is one that a
 // provider took or may have taken. Cancel waits for claims and settlements that have a message
-// locked. Without messages to end it waits until what the caller has read is durable: a claim that
-// shows why a message cannot be cancelled may still be lost.
+// locked. Without messages to end it waits until what the caller has read is durable: a claim or a
+// settlement that shows why a message cannot be cancelled may still be lost.
 func (s *Cancellations) Cancel(
 	ctx context.Context, by Canceller, all []Cancellation,
 ) (ended map[int64]bool, err error) {

@@ -9,10 +9,12 @@ import (
 )
 
 // Later stores the cancellation of a message that is not in the ledger yet, and records who asked
-// for it. The claim that stores the message ends it. The same id again changes nothing. A claim
-// that was under way may have stored the message without seeing this: see Arrived.
+// for it. The claim that stores the message ends it. The same id again changes nothing, but waits
+// until the first is durable. A claim that was under way may have stored the message without seeing
+// this: see Arrived.
 func (s *Cancellations) Later(ctx context.Context, id string, by Canceller) error {
-	_, err := s.hot.Exec(ctx, `
+	batch := &pgx.Batch{}
+	batch.Queue(`
 		with stored as (
 		  insert into dispatcher.pending_cancellations (id, author, reason, via)
 		  values ($1, $2, $3, $4) on conflict (id) do nothing
@@ -21,7 +23,8 @@ func (s *Cancellations) Later(ctx context.Context, id string, by Canceller) erro
 		insert into dispatcher.operator_actions (author, reason, action, subject, via)
 		select author, reason, 'cancel_pending', id, via from stored`,
 		id, storable(by.Author), storable(by.Reason), string(by.Via))
-	return wrap("store a cancellation", err)
+	batch.Queue(replicationBarrier)
+	return wrap("store a cancellation", s.hot.SendBatch(ctx, batch).Close())
 }
 
 // PendingCancellation is one that Later has stored.

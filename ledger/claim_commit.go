@@ -276,10 +276,10 @@ var selectCommitted = ofDay(`
 
 // replicationBarrier commits an empty record. Two kinds of transactions are visible before they are
 // durable: those that end with queueEarly, and where commits wait for a standby, those whose wait
-// was cut off. A caller that relies on what it sees, and has nothing to write itself, uses this: the
-// commit returns when the disk and the standby have everything before it, and fails on a server that
-// another has taken over from. Any other transaction that writes, or locks a row, does not need it:
-// its own commit waits.
+// was cut off. A caller that relies on what it sees, and has nothing to write itself, uses this:
+// the commit returns when the disk and the standby have everything before it, and fails on a server
+// that another has taken over from. Any other transaction that writes, or locks a row, does not
+// need it: its own commit waits.
 //
 // It writes a message to the WAL that nobody reads (PostgreSQL manual, 9.28.6), and takes no lock.
 const replicationBarrier = `select 1 from pg_logical_emit_message(true, 'dispatcher', '')`

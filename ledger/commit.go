@@ -12,8 +12,8 @@ import (
 // commitTag is how the server answered a COMMIT; empty without an answer.
 type commitTag string
 
-// queueEarly adds a COMMIT that ends the locks of the transaction before the disk and a standby have
-// it, so that others do not wait for their disk too. Then it waits for both.
+// queueEarly adds a COMMIT that ends the locks of the transaction before the disk and a standby
+// have it, so that others do not wait for their disk too. Then it waits for both.
 func (c *commitTag) queueEarly(batch *pgx.Batch) {
 	batch.Queue("set local synchronous_commit = off")
 	c.queue(batch)

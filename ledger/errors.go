@@ -93,14 +93,17 @@ func Unavailable(err error) bool {
 
 // RolledBack reports whether the error of a call that writes in one transaction shows that nothing
 // was committed: the server refused a statement or the commit, or it was never asked to commit. A
-// connection that is lost, and a session that the server ends, prove nothing.
+// connection that is lost, and a session that the server ends, prove nothing. Nor does a connection
+// that this process closed: it does so when a commit's wait for the standby was cancelled. Calls
+// that end with queueEarly have committed before the last statement, so their errors prove nothing.
 func RolledBack(err error) bool {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.SeverityUnlocalized == "ERROR" &&
 			pg.Code != "40003" // statement_completion_unknown
 	}
 	_, connect := errors.AsType[*pgconn.ConnectError](err)
-	return connect || pgconn.SafeToRetry(err) || errors.Is(err, pgx.ErrTxCommitRollback)
+	return connect || errors.Is(err, pgx.ErrTxCommitRollback) ||
+		pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
 }
 
 // errConnection marks a connection error that has no type of its own.

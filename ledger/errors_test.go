@@ -70,6 +70,18 @@ func TestOnlyAnAnswerOfTheServerProvesARollback(t *testing.T) {
 	}
 }
 
+// TestAConnectionThatWasClosedProvesNoRollback: it may have been closed after the commit.
+func TestAConnectionThatWasClosedProvesNoRollback(t *testing.T) {
+	t.Parallel()
+	conn := raw(t, ledgertest.URL(t))
+	if err := conn.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), `select 1`); err == nil || ledger.RolledBack(err) {
+		t.Errorf("%v proves that nothing was committed", err)
+	}
+}
+
 func TestErrorsOfTheAddressNeverQuoteIt(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{

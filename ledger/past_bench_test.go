@@ -146,7 +146,12 @@ func TestNoRowOfAPastDayIsRead(t *testing.T) {
 	named.Seq, named.Attempt = open.Seq, 1
 	receive(t, r.l, named)
 	r.recoverAll(t)
-	r.l.Close() // a session reports its statistics at its end, at the latest
+	r.l.Close()
+	tier.Eventually(t, "the sessions report what they read, which they do at their end", func() bool {
+		return scalar[int](t, db, `select count(*) from pg_stat_activity
+			where datname = current_database() and backend_type = 'client backend'
+			  and pid <> pg_backend_pid()`) == 0
+	})
 	rowsAfter, heapAfter, indexAfter := read()
 	if rowsAfter != rows || heapAfter != heap {
 		t.Errorf("%d rows and %d pages of past days were read", rowsAfter-rows, heapAfter-heap)

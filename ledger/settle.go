@@ -132,9 +132,10 @@ type Open struct {
 }
 
 // Settle stores the outcomes of attempts. Those of messages of one day take one round trip if all
-// of them are plain or none is, else two, and some more when attempts of plain ones have a row.
-// What one round trip stores is stored all or none, and durable when Settle returns. Settling an
-// attempt again has no effect, so the caller repeats a call that failed.
+// of them are plain or none is, else two. It takes some more when attempts of plain ones have a
+// row, or when a receipt inserts a row at the same time. What one round trip stores is stored all
+// or none, and durable when Settle returns. Settling an attempt again has no effect, so the caller
+// repeats a call that failed.
 func (s *Settlements) Settle(ctx context.Context, settlements []Settlement) error {
 	if len(settlements) == 0 {
 		return nil
@@ -146,7 +147,6 @@ func (s *Settlements) Settle(ctx context.Context, settlements []Settlement) erro
 				settlements[i].Seq)
 		}
 	}
-	// the barrier must run on the same server as the settlement
 	conn, err := s.hot.Acquire(ctx)
 	if err != nil {
 		return wrap("settle", err)
@@ -231,8 +231,8 @@ func apart(order []settling) (plain, others []settling) {
 }
 
 // store stores settlements of messages of one day in one round trip, all or none. queue adds their
-// statements; with merge set, receipts that they expect may have a row already. Without it the batch
-// fails when a receipt inserts the same row at the same time, see expectReceipts.
+// statements; with merge set, receipts that they expect may have a row already. Without it the
+// batch fails when a receipt inserts the same row at the same time, see expectReceipts.
 func (s *Settlements) store(
 	ctx context.Context, conn *pgxpool.Conn, day Day, order []settling,
 	queue func(batch *pgx.Batch, day Day, order []settling, merge bool),

@@ -218,6 +218,11 @@ func TestWhatIsDoneAgainWaitsForTheStandby(t *testing.T) {
 			_, err := l.Cancellations.Cancel(ctx, ledger.Canceller{}, nil)
 			return err
 		},
+		"cancel what has not come": func(ctx context.Context) error {
+			return l.Cancellations.Later(ctx, "later", ledger.Canceller{
+				Author: "ann", Reason: "withdrawn", Via: ledger.ViaTopic,
+			})
+		},
 		"book": func(ctx context.Context) error {
 			_, err := l.Inbox.Record(ctx, []ledger.Inbound{sms("1", "one")}, publish)
 			return err

@@ -13,7 +13,7 @@ import (
 	"dispatcher/provider"
 )
 
-// rows are a batch as columns, the form of the query parameters. A batch is of one lane, which has
+// rows are a batch as columns, the form of parameters and COPY. A batch is of one lane, which has
 // one topic here.
 type rows struct {
 	lane, topic     string
