@@ -34,6 +34,32 @@ type Condition struct {
 	// Durability is what sessions with the same address have.
 	Durability Durability
 	Login      Login
+	Snapshot   Snapshot
+}
+
+// Snapshot is the oldest snapshot that a session keeps, or a standby by hot_standby_feedback. Old
+// versions of rows that it may see stay, and each claim passes those of its counters. It is zero
+// when there is none.
+type Snapshot struct {
+	PID          int // of the session, as pg_terminate_backend takes it
+	Login        string
+	Transactions int // how many have begun since
+}
+
+// readSnapshot reads the age in transactions: what a session is and when its transaction began is
+// hidden from other logins.
+func (c *Condition) readSnapshot(ctx context.Context, conn *pgx.Conn) error {
+	err := conn.QueryRow(ctx, `
+		select pid, coalesce(usename, ''), age(backend_xmin) from pg_stat_activity
+		where backend_xmin is not null and pid <> pg_backend_pid()
+		  and usename is not null -- autovacuum has none
+		  and coalesce(datname = current_database(), true) -- null: it sends to a standby
+		order by 3 desc limit 1`).
+		Scan(&c.Snapshot.PID, &c.Snapshot.Login, &c.Snapshot.Transactions)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	return err
 }
 
 // Login says which rights a login has beyond those that the dispatcher needs.
@@ -73,6 +99,9 @@ func Inspect(ctx context.Context, url string) (Condition, error) {
 		return Condition{}, wrap("inspect database", err)
 	}
 	if err := c.readLogin(ctx, conn); err != nil {
+		return Condition{}, wrap("inspect database", err)
+	}
+	if err := c.readSnapshot(ctx, conn); err != nil {
 		return Condition{}, wrap("inspect database", err)
 	}
 	return c, wrap("inspect database", c.readClock(ctx, conn))

@@ -28,6 +28,27 @@ func TestInspectTellsAnEmptyDatabaseFromAMigratedOne(t *testing.T) {
 	}
 }
 
+// TestInspectFindsTheOldestSnapshot of another login, which shows it no times.
+func TestInspectFindsTheOldestSnapshot(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.Fresh(t)
+	if c, err := ledger.Inspect(t.Context(), asApp(url)); err != nil || c.Snapshot.PID != 0 {
+		t.Errorf("%+v, %v", c.Snapshot, err)
+	}
+	other, beside := raw(t, url), raw(t, url)
+	execute(t, other, `begin isolation level repeatable read`)
+	pid := scalar[int](t, other, `select pg_backend_pid()`)
+	const transactions = 10
+	for range transactions {
+		execute(t, beside, `select pg_current_xact_id()`)
+	}
+	c, err := ledger.Inspect(t.Context(), asApp(url))
+	if err != nil || c.Snapshot.PID != pid || c.Snapshot.Login == "" ||
+		c.Snapshot.Transactions < transactions {
+		t.Errorf("%+v, %v, want session %d", c.Snapshot, err, pid)
+	}
+}
+
 func TestInspectNeverRepeatsAnAddressItCannotRead(t *testing.T) {
 	t.Parallel()
 	_, err := ledger.Inspect(t.Context(), "postgres://user:s3cret@[broken")

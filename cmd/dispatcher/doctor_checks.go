@@ -111,10 +111,25 @@ func (ck *checker) checkDatabase(ctx context.Context) []finding {
 		serverFinding(&c), schemaFinding(&c), clockFinding(&c),
 		durabilityFinding(&c.Durability),
 	}
+	found = append(found, snapshotFindings(c.Snapshot)...)
 	if ck.embedded {
 		return found // its only login owns everything
 	}
 	return append(found, loginFinding(&c.Login))
+}
+
+// oldSnapshot is how many transactions a snapshot may see begin. A claim, its settlement and their
+// barriers are about five, and after 12 000 claims each takes six times as long.
+const oldSnapshot = 50_000
+
+// snapshotFindings warns of a session that slows claims down.
+func snapshotFindings(s ledger.Snapshot) []finding {
+	if s.Transactions < oldSnapshot {
+		return nil
+	}
+	return []finding{warned("snapshot", fmt.Sprintf("session %d of login %q keeps a snapshot from %d "+
+		"transactions ago, and slows down each claim", s.PID, s.Login, s.Transactions),
+		fmt.Sprintf("end it: select pg_terminate_backend(%d)", s.PID))}
 }
 
 // loginFinding warns of a login that can change recorded history.

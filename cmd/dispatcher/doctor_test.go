@@ -399,6 +399,9 @@ func TestDoctorTakesARunningDispatcherForIts(t *testing.T) {
 func TestConditionsOfADatabaseAreChecked(t *testing.T) {
 	t.Parallel()
 	latest := migrations.Latest()
+	if found := snapshotFindings(ledger.Snapshot{PID: 7, Transactions: oldSnapshot - 1}); found != nil {
+		t.Errorf("a snapshot that is not old: %+v", found)
+	}
 	const onDisk = "ok: a commit is on disk before it counts (synchronous_commit is on); "
 	const noStandby = "warn: every commit waits for a standby " +
 		"(synchronous_standby_names is a), and none is"
@@ -421,6 +424,8 @@ func TestConditionsOfADatabaseAreChecked(t *testing.T) {
 			&ledger.Durability{SynchronousCommit: "on", Followers: 1}),
 		onDisk + "2 servers follow that no": durabilityFinding(
 			&ledger.Durability{SynchronousCommit: "on", Followers: 2}),
+		`warn: session 7 of login "ann" keeps a snapshot from 50000 transactions`: snapshotFindings(
+			ledger.Snapshot{PID: 7, Login: "ann", Transactions: oldSnapshot})[0],
 		noStandby: durabilityFinding(
 			&ledger.Durability{SynchronousCommit: "on", SynchronousStandbyNames: "a"}),
 	} {
