@@ -37,9 +37,8 @@ type Condition struct {
 	Snapshot   Snapshot
 }
 
-// Snapshot is the oldest snapshot that a session keeps, or a standby by hot_standby_feedback. Old
-// versions of rows that it may see stay, and each claim passes those of its counters. It is zero
-// when there is none.
+// Snapshot is the oldest snapshot that a session of the database keeps. Old versions of rows that
+// it may see stay, and each claim passes those of its counters. It is zero when there is none.
 type Snapshot struct {
 	PID          int // of the session, as pg_terminate_backend takes it
 	Login        string
@@ -50,10 +49,9 @@ type Snapshot struct {
 // hidden from other logins.
 func (c *Condition) readSnapshot(ctx context.Context, conn *pgx.Conn) error {
 	err := conn.QueryRow(ctx, `
-		select pid, coalesce(usename, ''), age(backend_xmin) from pg_stat_activity
+		select pid, usename, age(backend_xmin) from pg_stat_activity
 		where backend_xmin is not null and pid <> pg_backend_pid()
-		  and usename is not null -- autovacuum has none
-		  and coalesce(datname = current_database(), true) -- null: it sends to a standby
+		  and datname = current_database() and usename is not null -- autovacuum has none
 		order by 3 desc limit 1`).
 		Scan(&c.Snapshot.PID, &c.Snapshot.Login, &c.Snapshot.Transactions)
 	if errors.Is(err, pgx.ErrNoRows) {
